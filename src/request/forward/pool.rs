@@ -119,6 +119,8 @@ pub struct Http1 {
     expires_at: Instant,
     /// The time at which [`Pool::evict_idle`] first saw it unused.
     unused_since: Option<Instant>,
+    /// The number of responses.
+    pub(super) responses: u64,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
     pub(super) outdated: bool,
@@ -131,8 +133,14 @@ impl Http1 {
     }
 
     /// Whether the API ended the connection, or sent bytes that no request asked for, and hyper has not seen it yet.
+    ///
+    /// An API that closes without `Connection: close` mostly does so after its first response.
     fn is_ending(&self) -> bool {
-        self.watch.unread_now() != Unread::Nothing
+        let unread = match self.responses {
+            0 | 1 => self.watch.unread_now(),
+            _ => self.watch.unread_by_events(),
+        };
+        unread != Unread::Nothing
     }
 
     /// The stream of a connection that has switched to another protocol.
@@ -240,7 +248,7 @@ impl Pool {
         self.params.header_case == HeaderCase::Preserve
     }
 
-    /// The most recently used connection that is still open by a look at its socket, if there is any; `upgrade`: one over
+    /// The most recently used connection that is still open, if there is any; `upgrade`: one over
     /// HTTP/1.1, which alone can switch to another protocol.
     pub fn reuse(&self, upgrade: bool, now: Instant) -> Option<Lease> {
         if !upgrade && let Some(lease) = self.reuse_http2(now) {
@@ -384,6 +392,7 @@ impl Pool {
             watch,
             expires_at,
             unused_since: None,
+            responses: 0,
             outdated: false,
         })))
     }
