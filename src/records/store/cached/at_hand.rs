@@ -12,10 +12,7 @@ use std::{
     sync::{Arc, Weak, atomic::Ordering::SeqCst},
 };
 
-use super::{
-    AccessCredentials,
-    records::{Announced, CacheEntry as _},
-};
+use super::{AccessCredentials, records::CacheEntry as _, stamp::Announced};
 use crate::base::clock::UnixTime;
 
 /// The number of entries of a thread. Tokens whose last bytes choose the same one replace each other.

@@ -5,12 +5,15 @@
 //! cached, still being read, or held by another entry. No record that was announced as changed is answered from here
 //! while the store fails.
 
+mod access;
 mod at_hand;
-mod credentials;
+mod consumer;
+mod field_values;
 mod index;
 mod last_use;
 mod permissions;
 mod records;
+mod stamp;
 #[cfg(test)]
 mod tests;
 
@@ -18,15 +21,16 @@ use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
+pub use access::AccessCredentials;
 pub use at_hand::{LocalAccess, Moment};
-pub use credentials::{
-    AccessCredentials, CachedAssertion, ConsumerCredentials, FieldValues, SecretAge,
-};
+pub use consumer::{ConsumerCredentials, SecretAge};
+pub use field_values::{CachedAssertion, FieldValues};
 use index::Index;
 pub use permissions::PermissionList;
 use permissions::{PermissionLists, granted};
 pub use records::Counts;
-use records::{Announced, CacheEntry, RecordCache, Stamp};
+use records::{CacheEntry, RecordCache};
+use stamp::{Announced, Stamp};
 
 use super::{Result, Store, port::Change, record::Dialect};
 use crate::{

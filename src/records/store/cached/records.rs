@@ -1,19 +1,8 @@
 //! The cache of one kind of record: moka, and the check that an entry may still be used.
-//!
-//! # Changes
-//!
-//! [`Announced`] counts announcements of changes. A read remembers the count from before it. Announcing a change raises
-//! the count and then removes the entry. So an entry in moka is current if the count is still that of its read. Once
-//! that is confirmed, the entry stays current while it is in moka, because a later announcement removes it.
-//!
-//! An entry that tokens hold need not be in moka. It is in the [`Index`] then, for which the same is true.
 
 use std::{
     hash::{BuildHasher, RandomState},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
-    },
+    sync::{Arc, atomic::Ordering::SeqCst},
     time::Duration,
 };
 
@@ -22,10 +11,11 @@ use moka::{future, policy::EvictionPolicy, sync};
 use super::{
     CacheSettings,
     index::{Index, Indexed},
+    stamp::{Announced, Stamp, in_32_bits, is_within},
 };
 use crate::{
     base::{clock::UnixTime, hashed::Hashed},
-    records::store::{Result, StoreError, port::Source},
+    records::store::{Result, StoreError},
     telemetry::metrics::per_thread::Counter,
 };
 
@@ -53,101 +43,6 @@ pub struct Counts {
     pub stale: Counter,
     /// The store failed and nothing could be answered.
     pub errors: Counter,
-}
-
-/// The announced changes of all kinds of records.
-#[derive(Debug, Default)]
-pub(super) struct Announced {
-    pub(super) generation: AtomicU64,
-    /// Everything read before this generation is out of date.
-    everything: AtomicU64,
-    /// The beginning of the last completed read of the feed, in seconds since 1970.
-    feed_read_at: AtomicU32,
-}
-
-impl Announced {
-    /// Announces changes: their entries are removed after this.
-    pub(super) fn advance(&self) -> u64 {
-        self.generation.fetch_add(1, SeqCst) + 1
-    }
-
-    /// Announces that every record may have changed.
-    pub(super) fn advance_everything(&self) {
-        self.everything.store(self.advance(), SeqCst);
-    }
-
-    /// The feed was read to its end by a read that began at `at`.
-    pub(super) fn set_feed_read_at(&self, at: UnixTime) {
-        self.feed_read_at.store(in_32_bits(at), SeqCst);
-    }
-
-    fn is_unchanged_since(&self, stamp: &Stamp) -> bool {
-        self.generation.load(SeqCst) == stamp.generation
-    }
-
-    /// Whether an entry that was found in moka is current.
-    fn is_current(&self, stamp: &Stamp) -> bool {
-        let is_confirmed = stamp.is_confirmed.load(SeqCst);
-        if !is_confirmed && self.is_unchanged_since(stamp) {
-            stamp.is_confirmed.store(true, SeqCst);
-            return true;
-        }
-        is_confirmed && stamp.generation >= self.everything.load(SeqCst)
-    }
-}
-
-/// The read that an entry is from.
-#[derive(Debug)]
-pub(super) struct Stamp {
-    /// The generation from before the read.
-    generation: u64,
-    /// While the entry was in moka, no change had been announced since.
-    is_confirmed: AtomicBool,
-    /// The record is not in the store, so that the feed says nothing about it.
-    is_external: bool,
-    /// The entry is in an [`Index`].
-    is_indexed: AtomicBool,
-    /// The beginning of the read, or of the last one that found the same, in seconds since 1970.
-    read_at: AtomicU32,
-    /// The time when the store last failed to tell whether it is still so.
-    failed_at: AtomicU32,
-}
-
-impl Stamp {
-    fn new(generation: u64, read_at: UnixTime) -> Self {
-        Self {
-            generation,
-            is_confirmed: AtomicBool::new(false),
-            is_external: false,
-            is_indexed: AtomicBool::new(false),
-            read_at: AtomicU32::new(in_32_bits(read_at)),
-            failed_at: AtomicU32::new(0),
-        }
-    }
-
-    /// That of an entry that is in no cache.
-    pub(super) fn outside() -> Self {
-        Self::new(0, UnixTime(0))
-    }
-
-    /// Notes where the record was found.
-    pub(super) fn found_in(self, source: Source) -> Self {
-        Self {
-            is_external: source == Source::External,
-            ..self
-        }
-    }
-}
-
-/// Whether at `now` less than `span` has passed since `at`. A clock that was set back makes everything old.
-fn is_within(at: &AtomicU32, span: Duration, now: UnixTime) -> bool {
-    let at = UnixTime(at.load(SeqCst).into());
-    at <= now && now < at.after(span)
-}
-
-/// A time in half the memory. After the year 2106 nothing is fresh.
-fn in_32_bits(time: UnixTime) -> u32 {
-    u32::try_from(time.0).unwrap_or(u32::MAX)
 }
 
 /// A cached entry.
