@@ -77,6 +77,7 @@ mod operator {
 mod run {
     mod bad_configuration;
     mod check;
+    mod memory;
     mod readiness;
     mod restarts;
 }

@@ -96,11 +96,13 @@ impl Throttle {
     /// Counts nothing yet. `limit` has the failures of one account from one address and the time in which they count,
     /// which is the longest pause too. Processes with the same `shared_key` can read each other's reports.
     pub fn new(limit: Rate, shared_key: &Secret) -> Self {
-        let sets = std::iter::repeat_with(Vec::new).take(SETS).collect();
         Self {
             keys: RandomState::new(),
             shared_key: hmac::Key::new(hmac::HMAC_SHA256, shared_key.expose()),
-            table: Mutex::new(Table { limit, sets }),
+            table: Mutex::new(Table {
+                limit,
+                sets: Vec::new(),
+            }),
         }
     }
 
@@ -251,7 +253,8 @@ impl EntryKey {
 #[derive(Debug)]
 struct Table {
     limit: Rate,
-    sets: Box<[Vec<Failures>]>,
+    /// [`SETS`], or none before the first attempt: most processes have several tables and count in one at most.
+    sets: Vec<Vec<Failures>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -284,6 +287,9 @@ impl Table {
             reason = "the remainder is below SETS"
         )]
         let index = (key % SETS as u64) as usize;
+        if self.sets.is_empty() {
+            self.sets.resize_with(SETS, Vec::new);
+        }
         &mut self.sets[index]
     }
 

@@ -565,3 +565,12 @@ fn pauses_have_their_address_where_it_is_known_and_no_name() {
     clock.advance(Duration::from_secs(900));
     assert!(other.pauses(clock.now()).is_empty());
 }
+
+#[test]
+fn a_table_takes_memory_from_the_first_attempt_on() {
+    let (throttle, clock) = throttle();
+    assert_eq!(throttle.pauses(clock.now()), []);
+    assert_eq!(throttle.table.lock().sets.capacity(), 0);
+    fail(&throttle, &clock, "ada", HOME, 1);
+    assert_eq!(throttle.table.lock().sets.len(), SETS);
+}
