@@ -57,6 +57,7 @@ pub(in crate::records::store) struct Memory {
 
 impl Memory {
     pub(in crate::records::store) fn new() -> Self {
+        super::open::allocate_single_pages();
         let sql = rusqlite::Connection::open_in_memory().unwrap();
         sql.pragma_update(None, "foreign_keys", false).unwrap();
         sql.pragma_update(None, "ignore_check_constraints", true)

@@ -5,11 +5,13 @@ use std::{
     io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    ptr,
+    sync::Once,
     thread,
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, ffi};
 
 use super::schema;
 use crate::{
@@ -108,7 +110,25 @@ fn check(path: &Path) -> Result<(), OpenProblem> {
     Ok(())
 }
 
+/// Lets SQLite allocate pages one by one, from its first connection on. By default each connection allocates room for 20 at once, 87 KB,
+/// and at rest most use a few.
+#[expect(unsafe_code, reason = "rusqlite has no safe function for it")]
+pub(super) fn allocate_single_pages() {
+    static CONFIGURED: Once = Once::new();
+    // SAFETY: the arguments are those of this option. No other thread uses SQLite: each connection of the program is opened after this call.
+    // If there is a connection already, SQLite refuses and changes nothing.
+    CONFIGURED.call_once(|| unsafe {
+        ffi::sqlite3_config(
+            ffi::SQLITE_CONFIG_PAGECACHE,
+            ptr::null_mut::<std::ffi::c_void>(),
+            0,
+            0,
+        );
+    });
+}
+
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    allocate_single_pages();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let sql = Connection::open_with_flags(path, flags)?;
     sql.busy_timeout(BUSY_TIMEOUT)?;
