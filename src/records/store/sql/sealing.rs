@@ -25,6 +25,10 @@ const COLUMNS: [(&str, &str, &str, &str); 6] = [
     (field::VERIFIER, "request_tokens", "token", "verifier"),
 ];
 
+/// The records among which an open looks for a secret of each kind: few may have one, such as a previous secret, and an open does not
+/// read all others.
+const LOOKED_AT: usize = 1_000;
+
 impl Store {
     /// Seals secrets with the first key, in one short batch. A secret that changes meanwhile is not overwritten by its older
     /// value. With `count_only`, secrets that are sealed with another key are only counted.
@@ -55,7 +59,8 @@ impl Store {
 pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
     for (_, table, _, column) in COLUMNS {
         let any = format!(
-            "SELECT {column} AS stored FROM countersign.{table} WHERE {column} IS NOT NULL LIMIT 1"
+            "SELECT stored FROM (SELECT {column} AS stored FROM countersign.{table} LIMIT {LOOKED_AT}) AS some
+             WHERE stored IS NOT NULL LIMIT 1"
         );
         let stored = tx
             .row(&any, &[], |row, _| needed(row.bytes("stored")?))
