@@ -59,7 +59,7 @@ impl Store {
 pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
     for (_, table, _, column) in COLUMNS {
         let any = format!(
-            "SELECT stored FROM (SELECT {column} AS stored FROM countersign.{table} LIMIT {LOOKED_AT}) AS some
+            "SELECT stored FROM (SELECT {column} AS stored FROM countersign.{table} LIMIT {LOOKED_AT}) AS looked_at
              WHERE stored IS NOT NULL LIMIT 1"
         );
         let stored = tx
