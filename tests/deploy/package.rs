@@ -233,7 +233,7 @@ fn images_and_unit_set_the_allocator_alike() {
         let mut words = word.filter_map(|word| word.split_once("GLIBC_TUNABLES="));
         words.next().expect(path).1.to_owned()
     });
-    assert!(set.iter().all(|set| *set == set[0]), "{set:?}");
+    assert!(set.iter().all(|one| *one == set[0]), "{set:?}");
 }
 
 #[test]
