@@ -1,4 +1,6 @@
 //! The memory of an idle process.
+//!
+//! Promise (Storage and operation): A second after the start, what only the start used leaves memory, and a request that needs it again is answered as before.
 
 #![cfg(target_os = "linux")]
 
