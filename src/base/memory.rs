@@ -8,7 +8,7 @@
 //! when they are parked, so the process would stay as large as it was when most of them were busy: 21 KB for each of 9,900
 //! idle connections, in place of 6.
 //!
-//! Code that only the start ran is unmapped as well.
+//! Code and constants that only the start used are unmapped as well.
 
 #![allow(
     unsafe_code,
@@ -67,7 +67,7 @@ fn trim() {
     }
 }
 
-/// Returns to the system what only the start used: free pages, and the code of the program and its libraries. What is used again is mapped
+/// Returns to the system what only the start used: free pages, and code and constants of the program and its libraries. What is used again is mapped
 /// again.
 ///
 /// Took 2 ms, most of it in the kernel, which looks through all mappings of the process.
@@ -77,7 +77,7 @@ pub fn return_pages_of_start() {
     #[cfg(target_os = "linux")]
     if let Err(error) = code::unmap() {
         // The process is larger, and works.
-        tracing::debug!(%error, "the code of the start stays mapped");
+        tracing::debug!(%error, "code and constants of the start stay mapped");
     }
     tracing::debug!(took = ?since.elapsed(), "returned the pages of the start");
 }
