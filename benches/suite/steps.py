@@ -17,8 +17,8 @@ WALL = 0x40000000
 LONGEST = 60
 
 
-def per_request(suite, peer, requests=64, **flags):
-    """Instructions of one request on kept connections; None where stepping is not possible or takes too long. `flags` are those of the load generator."""
+def per_request(suite, peer, requests=64, times=3, **flags):
+    """Instructions of one request on kept connections, the median of some counts; None where stepping is not possible or takes too long. `flags` are those of the load generator."""
     # Several requests wait whenever the thread looks for events, as under callgrind.
     flags = {"connections": 16, **flags}
     if platform.machine() != "x86_64":
@@ -29,7 +29,7 @@ def per_request(suite, peer, requests=64, **flags):
     task = worker(peer, lambda: suite.load.drive(peer, max(2000, flags["connections"]), **flags))
     try:
         # The median of three leaves out a timer that fired.
-        counts = [count(suite, peer, task, requests, flags) for _ in range(1 if suite.options.quick else 3)]
+        counts = [count(suite, peer, task, requests, flags) for _ in range(1 if suite.options.quick else times)]
         return None if None in counts else statistics.median(counts) / requests
     except PermissionError:
         return None
