@@ -15,8 +15,6 @@ VOLUME /var/lib/countersign
 WORKDIR /var/lib/countersign
 USER 10001:10001
 ENV COUNTERSIGN_CONFIG=/etc/countersign/config.toml COUNTERSIGN_DATA=/var/lib/countersign PATH=/usr/local/bin
-# A thread of glibc keeps 7 freed pieces of each size at hand; a worker with more requests under way would search the heap.
-ENV GLIBC_TUNABLES=glibc.malloc.tcache_count=256
 # The default listener is loopback, right for a sidecar that shares its pod's network. Elsewhere set
 # COUNTERSIGN__LISTEN__ADDRESS='"0.0.0.0:8080"'.
 EXPOSE 8080

@@ -226,17 +226,6 @@ fn a_release_has_all_its_files() {
 }
 
 #[test]
-fn images_and_unit_set_the_allocator_alike() {
-    let set = ["Dockerfile", "deploy/image", "deploy/countersign.service"].map(|path| {
-        let text = read(path);
-        let word = text.split_ascii_whitespace();
-        let mut words = word.filter_map(|word| word.split_once("GLIBC_TUNABLES="));
-        words.next().expect(path).1.to_owned()
-    });
-    assert!(set.iter().all(|one| *one == set[0]), "{set:?}");
-}
-
-#[test]
 #[ignore = "needs root and buildah: tests/run packages"]
 fn the_image_runs_without_root_and_on_a_read_only_root() {
     let directory = tempfile::TempDir::new().unwrap();
