@@ -30,11 +30,11 @@ struct Line([AtomicU64; LINE]);
 
 const LINE: usize = 8;
 
-/// Counts of which each thread writes its own.
+/// Counts of which each thread writes its own, as far as there are copies.
 struct Counts(Box<[Box<[Line]>]>);
 
 impl Counts {
-    /// Zeros. Twice as many copies as workers usually, so that other threads that count rarely share one with them.
+    /// Zeros. There are twice as many copies as workers usually, for the threads that count first, and one that all others share.
     fn new(length: usize) -> Self {
         let threads = available_parallelism().map_or(1, usize::from);
         let copy = |_| {
@@ -42,11 +42,11 @@ impl Counts {
                 .map(|_| Line::default())
                 .collect()
         };
-        Self((0..2 * threads.next_power_of_two()).map(copy).collect())
+        Self((0..=2 * threads).map(copy).collect())
     }
 
-    /// The count of this thread.
-    fn own(&self, at: usize) -> &AtomicU64 {
+    /// Changes the count of this thread.
+    fn change(&self, at: usize, change: impl Fn(u64) -> u64) {
         static THREADS: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
             static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -59,7 +59,19 @@ impl Counts {
         } else {
             number
         };
-        count(&self.0[number & (self.0.len() - 1)], at)
+        let shared = self.0.len() - 1;
+        let count = count(&self.0[number.min(shared)], at);
+        if number < shared {
+            // No other thread writes it, so that the processor need not lock its line.
+            count.store(change(count.load(Relaxed)), Relaxed);
+        } else {
+            // It never fails, since there always is a result.
+            let _ = count.fetch_update(Relaxed, Relaxed, |count| Some(change(count)));
+        }
+    }
+
+    fn add(&self, at: usize, number: u64) {
+        self.change(at, |count| count.wrapping_add(number));
     }
 
     /// The counts of all threads.
@@ -83,12 +95,12 @@ pub struct Counter(Counts);
 impl Counter {
     /// Counts one more.
     pub fn inc(&self) {
-        self.0.own(0).fetch_add(1, Relaxed);
+        self.0.add(0, 1);
     }
 
     /// Counts one less, in the thread that has counted it or in another one.
     pub fn dec(&self) {
-        self.0.own(0).fetch_sub(1, Relaxed);
+        self.0.add(0, 1_u64.wrapping_neg());
     }
 
     /// What all threads have counted.
@@ -133,7 +145,7 @@ pub struct Series(Arc<Counts>);
 impl Series {
     /// Counts one more with the second label at this position.
     pub(super) fn inc(&self, at: usize) {
-        self.0.own(at).fetch_add(1, Relaxed);
+        self.0.add(at, 1);
     }
 }
 
@@ -259,11 +271,9 @@ impl Histogram {
         let HistogramCounts { bounds, counts, .. } = &*self.0;
         let bucket = bounds.iter().position(|bound| value <= *bound);
         let bucket = bucket.unwrap_or(bounds.len());
-        counts.own(bucket).fetch_add(1, Relaxed);
-        let sum = counts.own(bounds.len() + 1);
-        let add = |sum| Some((f64::from_bits(sum) + value).to_bits());
-        // It never fails, since `add` always has a result.
-        let _ = sum.fetch_update(Relaxed, Relaxed, add);
+        counts.add(bucket, 1);
+        let sum = bounds.len() + 1;
+        counts.change(sum, |sum| (f64::from_bits(sum) + value).to_bits());
     }
 
     /// The number of values of each bound alone, and of those above all bounds.
@@ -313,7 +323,7 @@ impl VerdictCounters {
 
     /// Counts one more.
     pub(super) fn inc(&self, verdict: Verdict) {
-        self.0.1.own(verdict as usize).fetch_add(1, Relaxed);
+        self.0.1.add(verdict as usize, 1);
     }
 
     /// The counts, in the order of [`Verdict::VARIANTS`].
