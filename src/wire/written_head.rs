@@ -6,7 +6,7 @@
 //! [`super::watched::WatchedStream`] writes the [`WrittenHead`] when hyper writes the stand-in. Any other bytes
 //! at that place end the connection.
 
-use http::{HeaderName, HeaderValue, Method, Request, uri::PathAndQuery};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, uri::PathAndQuery};
 
 /// The end of the stand-in, after its method.
 const STAND_IN: &[u8] = b" / HTTP/1.1\r\n\r\n";
@@ -17,11 +17,14 @@ const FIRST_BYTES: usize = 1024;
 /// A connection keeps a buffer of up to this many bytes for its next head.
 const KEPT_BYTES: usize = 2 * 1024;
 
-/// The request that hyper gets in place of one with this method and a [`WrittenHead`].
+/// The request that hyper gets in place of one with this method and a [`WrittenHead`]. hyper reads the fields of the response
+/// into the memory of `fields`, which is empty.
 #[inline]
-pub fn stand_in<B: Default>(method: &Method) -> Request<B> {
+pub fn stand_in<B: Default>(method: &Method, fields: HeaderMap) -> Request<B> {
+    debug_assert!(fields.is_empty());
     let mut request = Request::new(B::default());
     *request.method_mut() = method.clone();
+    *request.headers_mut() = fields;
     request
 }
 

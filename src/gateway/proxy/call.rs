@@ -1,6 +1,6 @@
 //! A permitted call: it is rewritten, sent, and its response goes on as it comes.
 
-use std::rc::Rc;
+use std::{mem, rc::Rc};
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
@@ -146,7 +146,7 @@ impl Worker {
         &self,
         current: &Current,
         caller: &Rc<CallerStream>,
-        parts: &Parts,
+        parts: &mut Parts,
         call: &mut Admitted,
         url: &PublicUrl,
         record: &mut RequestRecord,
@@ -173,7 +173,7 @@ impl Worker {
             let params = &live.forward;
             let took = record.stopwatch.lap();
             record.upstream = Some(took);
-            let (answered, lease) = sent?;
+            let (answered, mut lease) = sent?;
             self.metrics().upstream.observe(took.as_secs_f64());
             let (mut response, incoming) = answered.into_parts();
             let names = NameFilter::new(&response.headers);
@@ -199,6 +199,7 @@ impl Worker {
                 return Ok(Response::from_parts(response, ResponseBody::none()));
             }
             api_response::rewrite(&mut response, names, params, &context);
+            lease.keep_room(mem::take(&mut parts.headers));
             let method = &parts.method;
             Ok(download::with_body(
                 response, method, incoming, lease, pool, caller,

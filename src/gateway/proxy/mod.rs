@@ -349,7 +349,7 @@ impl Handler for Worker {
             };
             let outcome = match passed {
                 Ok(Passed::Admitted(mut call, url)) => {
-                    self.forward(&current, &caller, &parts, &mut call, url, &mut record)
+                    self.forward(&current, &caller, &mut parts, &mut call, url, &mut record)
                         .await
                 }
                 Ok(Passed::Answered(response)) => Ok(*response),

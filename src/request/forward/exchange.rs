@@ -101,7 +101,7 @@ fn attempt(
                     let head = outgoing.written_head(http1.watch.head_memory());
                     let waiting = http1.watch.write_head(head.map_err(internal)?);
                     waiting.map_err(|_| internal(unanswered()))?;
-                    stand_in(&outgoing.parts.method)
+                    stand_in(&outgoing.parts.method, mem::take(&mut http1.room))
                 } else {
                     outgoing.over_http1(mem::take(body)).map_err(internal)?
                 };

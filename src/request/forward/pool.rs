@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderMap;
 use hyper::{
     client::conn::{http1, http2},
     rt::Executor,
@@ -98,6 +99,8 @@ pub struct PoolParams {
 const HEAD_BYTES: usize = 64 * 1024;
 /// The same, as HTTP/2 counts it.
 const HEAD_LIST_BYTES: u32 = 64 * 1024;
+/// A connection keeps the memory of up to this many fields; usual heads have fewer.
+const ROOM_FIELDS: usize = 48;
 /// An API over HTTP/2 is asked by a PING this often whether it is still there, while it owes a response.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Without a response to a PING for this long the connection ends.
@@ -124,6 +127,8 @@ pub struct Http1 {
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
     pub(super) outdated: bool,
+    /// The memory of a request's fields, for those of the next response.
+    pub(super) room: HeaderMap,
 }
 
 impl Http1 {
@@ -200,6 +205,18 @@ pub enum Lease {
     Http1(Box<Http1>),
     /// A place on it.
     Http2(Box<Http2>),
+}
+
+impl Lease {
+    /// Keeps the memory of the fields of a request that has its response.
+    pub fn keep_room(&mut self, mut fields: HeaderMap) {
+        if let Self::Http1(http1) = self
+            && fields.capacity() <= ROOM_FIELDS
+        {
+            fields.clear();
+            http1.room = fields;
+        }
+    }
 }
 
 /// One worker's connections to the API.
@@ -394,6 +411,7 @@ impl Pool {
             unused_since: None,
             responses: 0,
             outdated: false,
+            room: HeaderMap::new(),
         })))
     }
 
