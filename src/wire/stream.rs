@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    os::fd::AsFd,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -12,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
 };
 use tokio_rustls::{TlsConnector, TlsStream};
@@ -43,16 +42,6 @@ pub enum Unread {
     Bytes,
     /// The end or an error, perhaps after bytes.
     End,
-}
-
-impl Unread {
-    fn of(found: io::Result<Self>) -> Self {
-        match found {
-            Ok(unread) => unread,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Self::Nothing,
-            Err(_) => Self::End,
-        }
-    }
 }
 
 /// The same call for each kind of stream.
@@ -123,49 +112,24 @@ impl Stream {
 
     /// Asks the system what has arrived, since a task that reads may not have run yet. Nothing is read, and nothing waits.
     pub(super) fn unread_now(&self) -> Unread {
-        let found = match self {
-            Self::Tcp(stream) => poll_now(stream),
-            Self::Tls(stream) => poll_now(stream.get_ref().0),
-            Self::Unix(stream) => poll_now(stream),
+        let flags = PollFlags::IN | PollFlags::RDHUP;
+        let mut socket = [match self {
+            Self::Tcp(stream) => PollFd::new(stream, flags),
+            Self::Tls(stream) => PollFd::new(stream.get_ref().0, flags),
+            Self::Unix(stream) => PollFd::new(stream, flags),
             #[cfg(any(test, fuzzing))]
             Self::Memory(_) => return Unread::Nothing,
+        }];
+        let no_wait = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
         };
-        Unread::of(found)
-    }
-
-    /// As [`Stream::unread_now`], but asks the system only if there was an event since all was read. What has arrived after the
-    /// event loop last looked is not known; a system call is saved.
-    pub(super) fn unread_by_events(&self) -> Unread {
-        let found = match self {
-            Self::Tcp(stream) => poll_by_events(stream),
-            Self::Tls(stream) => poll_by_events(stream.get_ref().0),
-            Self::Unix(stream) => stream.try_io(Interest::READABLE, || poll_now(stream)),
-            #[cfg(any(test, fuzzing))]
-            Self::Memory(_) => return Unread::Nothing,
-        };
-        Unread::of(found)
-    }
-}
-
-fn poll_by_events(stream: &TcpStream) -> io::Result<Unread> {
-    stream.try_io(Interest::READABLE, || poll_now(stream))
-}
-
-/// Asks the system what has arrived.
-///
-/// # Errors
-/// [`io::ErrorKind::WouldBlock`] if nothing has, and those of the call.
-fn poll_now(socket: &impl AsFd) -> io::Result<Unread> {
-    const NO_WAIT: Timespec = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let mut socket = [PollFd::new(socket, PollFlags::IN | PollFlags::RDHUP)];
-    poll(&mut socket, Some(&NO_WAIT))?;
-    match socket[0].revents() {
-        events if events.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
-        events if events == PollFlags::IN => Ok(Unread::Bytes),
-        _ => Ok(Unread::End),
+        let found = poll(&mut socket, Some(&no_wait)).map(|_| socket[0].revents());
+        match found {
+            Ok(events) if events.is_empty() => Unread::Nothing,
+            Ok(events) if events == PollFlags::IN => Unread::Bytes,
+            _ => Unread::End,
+        }
     }
 }
 
@@ -238,23 +202,18 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let mut stream = Stream::Tcp(TcpStream::connect(address).await.unwrap());
         let (mut server, _) = listener.accept().await.unwrap();
-        let both = |stream: &Stream| [stream.unread_now(), stream.unread_by_events()];
-        assert_eq!(both(&stream), [Unread::Nothing; 2]);
+        assert_eq!(stream.unread_now(), Unread::Nothing);
         for byte in 1..3 {
             server.write_u8(byte).await.unwrap();
-            // No event is known here.
-            assert_eq!(both(&stream), [Unread::Bytes, Unread::Nothing]);
-            stream.tcp().unwrap().readable().await.unwrap();
-            assert_eq!(both(&stream), [Unread::Bytes; 2]);
-            // The buffer is full then, so that it stays readable until the system is asked.
+            // The event loop has not looked since.
+            assert_eq!(stream.unread_now(), Unread::Bytes);
             assert_eq!(stream.read_u8().await.unwrap(), byte);
-            assert_eq!(both(&stream), [Unread::Nothing; 2]);
+            assert_eq!(stream.unread_now(), Unread::Nothing);
         }
         server.write_u8(3).await.unwrap();
         drop(server);
         assert_eq!(stream.unread_now(), Unread::End);
         assert_eq!(stream.read_u8().await.unwrap(), 3);
-        stream.tcp().unwrap().readable().await.unwrap();
-        assert_eq!(both(&stream), [Unread::End; 2]);
+        assert_eq!(stream.unread_now(), Unread::End);
     }
 }

@@ -119,13 +119,6 @@ impl Watch {
         stream.map_or(Unread::End, |stream| stream.borrow().unread_now())
     }
 
-    /// As [`Watch::unread_now`], by the events that the event loop has seen: at most the steps of some tasks old.
-    #[must_use]
-    pub fn unread_by_events(&self) -> Unread {
-        let stream = self.stream.upgrade();
-        stream.map_or(Unread::End, |stream| stream.borrow().unread_by_events())
-    }
-
     /// Ready once bytes, an end or an error have arrived on a connection without TLS that is polled no more by others for
     /// reading. Nothing is read.
     pub(super) fn poll_unread(&self, context: &mut Context<'_>) -> Poll<Unread> {

@@ -38,7 +38,12 @@ fn unchanged(smaps: &str) -> Vec<Range<usize>> {
                 mode: words.get(1).copied().unwrap_or_default(),
                 file: words.get(5..).unwrap_or_default().join(" "),
                 unchanged: 0,
+                is_resident: false,
             });
+        } else if let ["Rss:", bytes, _] = words[..]
+            && let Some(mapping) = mappings.last_mut()
+        {
+            mapping.is_resident = bytes != "0";
         } else if UNCHANGED.iter().any(|unchanged| words == unchanged)
             && let Some(mapping) = mappings.last_mut()
         {
@@ -49,7 +54,7 @@ fn unchanged(smaps: &str) -> Vec<Range<usize>> {
     let has_code = |file: &str| mappings.iter().any(|it| is_code(it) && it.file == file);
     let found = mappings.iter().filter(|it| {
         let is_read_only = is_code(it) || (it.mode == "r--p" && has_code(&it.file));
-        is_read_only && it.unchanged == UNCHANGED.len()
+        is_read_only && it.is_resident && it.unchanged == UNCHANGED.len()
     });
     found.map(|it| it.addresses.clone()).collect()
 }
@@ -62,6 +67,8 @@ struct Mapping<'s> {
     file: String,
     /// The number of [`UNCHANGED`] lines.
     unchanged: usize,
+    /// A page of it is in memory. An emulator of another processor describes all pages as absent and unchanged, which proves nothing.
+    is_resident: bool,
 }
 
 /// Reads `55d0a000-55d0b000`.
@@ -102,6 +109,8 @@ mod tests {
             mapping("1000-3000 r-xs 00001000 fe:00 42 /shared", 0, 0),
             mapping("1000-3000 rw-s 00001000 fe:00 42 /nonces.1.log", 0, 0),
             format!("{}\nSize: 8 kB\n", code("/of/a/kernel/that/tells/less")),
+            mapping(&code("/of/an/emulator"), 0, 0)
+                .replace("Rss:                   8", "Rss:                   0"),
         ] {
             let text = format!(
                 "{kept}{}",

@@ -120,7 +120,6 @@ fn attempt(
             Ok(Ok(response)) => {
                 if let Lease::Http1(http1) = &mut lease {
                     http1.watch.limit_reading(None);
-                    http1.responses += 1;
                     http1.outdated = response.version() != Version::HTTP_11;
                 }
                 Ok((response, lease))

@@ -122,8 +122,6 @@ pub struct Http1 {
     expires_at: Instant,
     /// The time at which [`Pool::evict_idle`] first saw it unused.
     unused_since: Option<Instant>,
-    /// The number of responses.
-    pub(super) responses: u64,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
     pub(super) outdated: bool,
@@ -139,13 +137,10 @@ impl Http1 {
 
     /// Whether the API ended the connection, or sent bytes that no request asked for, and hyper has not seen it yet.
     ///
-    /// An API that closes without `Connection: close` mostly does so after its first response.
+    /// The system is asked: the events of the connection tell it up to 61 tasks later, and until then bytes after a response would be
+    /// taken for the response to the next request.
     fn is_ending(&self) -> bool {
-        let unread = match self.responses {
-            0 | 1 => self.watch.unread_now(),
-            _ => self.watch.unread_by_events(),
-        };
-        unread != Unread::Nothing
+        self.watch.unread_now() != Unread::Nothing
     }
 
     /// The stream of a connection that has switched to another protocol.
@@ -409,7 +404,6 @@ impl Pool {
             watch,
             expires_at,
             unused_since: None,
-            responses: 0,
             outdated: false,
             room: HeaderMap::new(),
         })))
