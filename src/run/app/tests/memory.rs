@@ -121,7 +121,8 @@ async fn fill() {
     let nonces = LocalWindow::open(&WindowParams {
         path: None,
         window: Duration::from_secs(300),
-        max_entries: pairs as u64,
+        // A shard of a second takes room for several nonces at once.
+        max_entries: 2 * pairs as u64,
     });
     let nonces = nonces.unwrap().start(NOW, None, OnLost::Refuse).unwrap();
     let mut counted = Vec::new();
@@ -132,8 +133,7 @@ async fn fill() {
         assert!(sign_text(SignatureMethod::HmacSha1, key, b"text").is_some());
         cached.keep_at_hand(&LocalAccess::from(Arc::clone(&found)), moment);
         let insertion = nonces.insert(&NonceUse {
-            // Those of a thousand pairs in each second of the window.
-            timestamp: NOW.0 + number as u64 / 1_000 % 300,
+            timestamp: NOW.0 + number as u64 / 1_000,
             consumer: found.consumer.key.as_str().as_bytes(),
             token: token.as_bytes(),
             nonce: b"nonce",
