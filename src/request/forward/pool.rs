@@ -137,7 +137,7 @@ impl Http1 {
 
     /// Whether the API ended the connection, or sent bytes that no request asked for, and hyper has not seen it yet.
     ///
-    /// The system is asked: the events of the connection tell it up to 61 tasks later, and until then bytes after a response would be
+    /// This asks the system. The event loop learns of it up to 61 tasks later; until then, bytes that follow a response would be
     /// taken for the response to the next request.
     fn is_ending(&self) -> bool {
         self.watch.unread_now() != Unread::Nothing

@@ -30,11 +30,11 @@ struct Line([AtomicU64; LINE]);
 
 const LINE: usize = 8;
 
-/// Counts of which each thread writes its own, as far as there are copies.
+/// Counts in several copies: each of the threads that count first has its own, and all others share one.
 struct Counts(Box<[Box<[Line]>]>);
 
 impl Counts {
-    /// Zeros. There are twice as many copies as workers usually, for the threads that count first, and one that all others share.
+    /// Zeros. Twice as many threads as workers usually have copies of their own.
     fn new(length: usize) -> Self {
         let threads = available_parallelism().map_or(1, usize::from);
         let copy = |_| {

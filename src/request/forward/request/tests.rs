@@ -202,13 +202,14 @@ async fn a_written_head_has_the_lines_that_hyper_would_write() {
         let capacity = memory.capacity();
         let request = stand_in(&call.parts.method, memory);
         let (written, responded) = arriving(Some(head), request, room).await;
-        let received = responded.expect("a response");
+        let received = responded.unwrap_or_else(|| panic!("no response; seed {seed}: {fields:?}"));
         assert_eq!(received.get("age"), Some(&constant("1")));
         assert!(received.len() == 1 && received.capacity() >= capacity);
         let general = outgoing.over_http1(UpstreamBody::Empty).expect("a request");
         let (by_hyper, _) = arriving(None, general, room).await;
         assert_eq!(lines(&written), lines(&by_hyper), "seed {seed}: {fields:?}");
-        assert!(written.starts_with(method.as_bytes()));
+        let begins = written.starts_with(method.as_bytes());
+        assert!(begins, "seed {seed}: {fields:?}");
     }
 }
 

@@ -184,12 +184,13 @@ fn a_consumer_with_a_token_in_use_takes_at_most_1280_bytes() {
         .env(FILLS, "1")
         .output()
         .unwrap();
-    let [text, told] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    let [text, errors] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     let bytes = text.lines().find_map(|line| line.strip_prefix("bytes "));
-    let bytes: u64 = bytes.expect(&told).parse().unwrap();
+    let bytes: u64 = bytes.expect(&errors).parse().unwrap();
     println!("{bytes} bytes for each pair");
     assert!(
         output.status.success() && bytes <= MOST_BYTES,
-        "{bytes}: {told}"
+        "{bytes}: {errors}"
     );
 }
