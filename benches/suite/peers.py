@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,9 @@ from . import machine
 HOST = "api.test"
 LUA = Path(__file__).resolve().parent / "check.lua"
 BIG = 1 << 20
+# Of the container image, unless another is set.
+DOCKERFILE = (Path(__file__).resolve().parents[2] / "Dockerfile").read_text()
+ENVIRONMENT = {"GLIBC_TUNABLES": re.search("^ENV GLIBC_TUNABLES=(.*)$", DOCKERFILE, re.MULTILINE)[1]}
 # Answers with the caller's identity as the API got it, a line for each field.
 WHO = "/v1/members/17"
 
@@ -215,7 +219,7 @@ class Countersign(Peer):
         self.log = open(directory / "log", "wb")
         command = [*self.pinned, *under, str(binary), "serve", "--config", str(self.config)]
         began = time.monotonic()
-        self.process = subprocess.Popen(command, stderr=self.log)
+        self.process = subprocess.Popen(command, stderr=self.log, env=ENVIRONMENT | os.environ)
         self.wait_until_ready()
         self.started_in = time.monotonic() - began
         if like is not None:

@@ -2,12 +2,17 @@
 
 use std::{
     io,
+    os::fd::AsFd as _,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::{RecvFlags, recv},
+};
 use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
 use tokio::{
@@ -112,21 +117,28 @@ impl Stream {
 
     /// Asks the system what has arrived, since a task that reads may not have run yet. Nothing is read, and nothing waits.
     pub(super) fn unread_now(&self) -> Unread {
-        let flags = PollFlags::IN | PollFlags::RDHUP;
-        let mut socket = [match self {
-            Self::Tcp(stream) => PollFd::new(stream, flags),
-            Self::Tls(stream) => PollFd::new(stream.get_ref().0, flags),
-            Self::Unix(stream) => PollFd::new(stream, flags),
+        let socket = match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Tls(stream) => stream.get_ref().0.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
             #[cfg(any(test, fuzzing))]
             Self::Memory(_) => return Unread::Nothing,
-        }];
+        };
+        // Takes two thirds of the time of `poll`, but does not see an end after bytes.
+        let peeked = recv(socket, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        if peeked.is_err_and(|error| error == Errno::AGAIN) {
+            return Unread::Nothing;
+        }
+        let mut socket = [PollFd::from_borrowed_fd(
+            socket,
+            PollFlags::IN | PollFlags::RDHUP,
+        )];
         let no_wait = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
         let found = poll(&mut socket, Some(&no_wait)).map(|_| socket[0].revents());
         match found {
-            Ok(events) if events.is_empty() => Unread::Nothing,
             Ok(events) if events == PollFlags::IN => Unread::Bytes,
             _ => Unread::End,
         }

@@ -226,6 +226,28 @@ fn a_release_has_all_its_files() {
 }
 
 #[test]
+fn the_image_and_the_unit_set_a_tunable_that_glibc_knows() {
+    let libraries = printed(Command::new("ldd").arg(PROGRAM));
+    let loader = libraries
+        .split_whitespace()
+        .find(|word| word.contains("/ld-linux"))
+        .unwrap();
+    for (path, before) in [
+        ("Dockerfile", "ENV "),
+        ("deploy/countersign.service", "Environment="),
+    ] {
+        let text = read(path);
+        let mut sets = text.lines().filter_map(|line| line.strip_prefix(before));
+        let set = sets.find_map(|set| set.split_once("GLIBC_TUNABLES="));
+        // glibc passes over a name that it does not know.
+        let mut list = Command::new(loader);
+        list.arg("--list-tunables");
+        let tunables = printed(list.env("GLIBC_TUNABLES", set.unwrap().1));
+        assert!(tunables.contains("tcache_count: 0x40 "), "{tunables}");
+    }
+}
+
+#[test]
 #[ignore = "needs root and buildah: tests/run packages"]
 fn the_image_runs_without_root_and_on_a_read_only_root() {
     let directory = tempfile::TempDir::new().unwrap();

@@ -73,7 +73,6 @@ impl Admitted {
             received: ReceivedAs::new(&head.received, headers, caller, params)?,
             target: target_of(params, head, path, &collected, rewriting)?,
             names,
-            request_id: record.request_id.value().clone(),
             trace: record.trace.as_ref().and_then(Trace::to_api),
             assertion,
         };
@@ -163,6 +162,7 @@ impl Worker {
                 parts,
                 params: &current.live.forward,
                 permit,
+                request_id: record.request_id.value(),
                 call: &call.upstream,
                 websocket: is_handshake,
             };

@@ -24,7 +24,7 @@ use http::{Method, Request, Response, request::Parts};
 use http_body::Body as _;
 
 use crate::{
-    base::{cold, peer::Peer, random},
+    base::{cold, noted_task::NotedTask, peer::Peer, random},
     provider::respond::Failure,
     request::{
         forward::{ForwardRejection, request},
@@ -307,8 +307,18 @@ impl Handler for Worker {
 
     async fn draining(&self) {
         let mut phase = self.shared.phase.clone();
-        // An error means that the process is gone.
-        let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
+        let mut drains = pin!(phase.wait_for(|phase| *phase >= Phase::Draining));
+        let mut task = NotedTask::default();
+        poll_fn(|context| {
+            // Connections poll this for each request. Before the first change of the phase once is enough.
+            if !self.shared.has_reached(Phase::NotReady) && task.is(context) {
+                return Poll::Pending;
+            }
+            task.note(context);
+            // An error means that the process is gone.
+            drains.as_mut().poll(context).map(drop)
+        })
+        .await;
     }
 
     fn opened(&self) {

@@ -126,8 +126,6 @@ pub struct UpstreamCall {
     pub names: FieldNames,
     /// The origin of the request.
     pub received: ReceivedAs,
-    /// The id of the request.
-    pub request_id: HeaderValue,
     /// The trace that the API is to go on with.
     pub trace: Option<ToApi>,
 }
@@ -140,6 +138,8 @@ pub struct Outgoing<'a> {
     pub params: &'a ForwardParams,
     /// The proof.
     pub permit: &'a Permit,
+    /// The id of the request.
+    pub request_id: &'a HeaderValue,
     /// The rest of the call.
     pub call: &'a UpstreamCall,
     /// It begins a handshake of WebSocket.
@@ -269,7 +269,7 @@ impl Outgoing<'_> {
         }
         // Not `Via`: nginx and others do not compress responses to requests that have it.
         put(&COUNTERSIGN_HOP, &params.hop);
-        put(&X_REQUEST_ID, &call.request_id);
+        put(&X_REQUEST_ID, self.request_id);
         if let Some(trace) = &call.trace {
             put(&TRACEPARENT, &trace.traceparent);
         }

@@ -11,15 +11,25 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::base::noted_task::NotedTask;
+
 /// The timer of a connection.
 #[derive(Debug, Default)]
-pub struct Deadline(Option<Pin<Box<Sleep>>>);
+pub struct Deadline {
+    timer: Option<Pin<Box<Sleep>>>,
+    /// The task that the timer wakes.
+    task: NotedTask,
+}
 
 impl Deadline {
     /// Ready once `at` has passed. The timer is armed only by the first poll that has to wait.
     pub fn poll(&mut self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
-        let timer = match &mut self.0 {
+        let timer = match &mut self.timer {
             Some(timer) => {
+                let is_armed = timer.deadline() <= at && !timer.is_elapsed();
+                if is_armed && self.task.is(context) {
+                    return Poll::Pending;
+                }
                 if timer.deadline() > at {
                     timer.as_mut().reset(at);
                 }
@@ -33,6 +43,7 @@ impl Deadline {
             }
             timer.as_mut().reset(at);
         }
+        self.task.note(context);
         Poll::Pending
     }
 }
@@ -40,6 +51,8 @@ impl Deadline {
 #[cfg(test)]
 mod tests {
     use std::{future::poll_fn, time::Duration};
+
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -70,5 +83,23 @@ mod tests {
         .await;
         poll_fn(|context| deadline.poll(context, later(60))).await;
         assert!(start.elapsed() >= Duration::from_secs(60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_takes_over_is_woken() {
+        let mut deadline = Deadline::default();
+        let at = Instant::now() + Duration::from_secs(5);
+        let waits = tokio::spawn(async move {
+            poll_fn(|context| {
+                assert!(deadline.poll(context, at).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            deadline
+        });
+        let mut deadline = waits.await.unwrap();
+        let ends = poll_fn(|context| deadline.poll(context, at));
+        timeout(Duration::from_secs(60), ends).await.unwrap();
+        assert!(Instant::now() >= at);
     }
 }

@@ -22,6 +22,7 @@ struct Call {
     parts: Parts,
     params: ForwardParams,
     permit: Permit,
+    request_id: HeaderValue,
     upstream: UpstreamCall,
     websocket: bool,
 }
@@ -43,7 +44,6 @@ impl Call {
                 believed: None,
                 forwarded_for: Some(constant("192.0.2.1")),
             },
-            request_id: constant("id"),
             trace: None,
         };
         parts.headers = headers;
@@ -51,6 +51,7 @@ impl Call {
             parts,
             params: params(),
             permit: Permit::danger_without_verification(),
+            request_id: constant("id"),
             upstream,
             websocket: false,
         }
@@ -61,6 +62,7 @@ impl Call {
             parts: &self.parts,
             params: &self.params,
             permit: &self.permit,
+            request_id: &self.request_id,
             call: &self.upstream,
             websocket: self.websocket,
         }
