@@ -95,7 +95,8 @@ fn a_drain_marks_the_response_to_one_more_request_as_the_last() {
 
 #[test]
 fn idle_connections_do_not_delay_the_end_of_a_drain() {
-    let (_api, mut proxy, caller) = Scene::with("listen.drain = '1h'").into_parts();
+    let (_api, mut proxy, caller) =
+        Scene::with("listen.drain = '1h'\nlisten.drain_delay = '1s'").into_parts();
     let mut connections = Vec::new();
     for written in [
         &b""[..],
