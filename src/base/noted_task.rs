@@ -2,8 +2,10 @@
 
 use std::task::{Context, Waker};
 
-/// The task that polled a future last. What has told its event to wake that task need not be polled by it again before the
-/// event: each poll would store the waker anew, with several locks and atomic operations.
+use tokio::task::coop;
+
+/// The task that a future of tokio wakes. That task need not poll the future again before it is woken: each poll would store
+/// its waker again, with several locks and atomic operations.
 #[derive(Debug, Default)]
 pub struct NotedTask(Option<Waker>);
 
@@ -15,9 +17,12 @@ impl NotedTask {
         noted.is_some_and(|waker| waker.will_wake(context.waker()))
     }
 
-    /// Notes the task of `context`.
+    /// Notes the task of `context`, in which a future has just been pending.
     pub fn note(&mut self, context: &Context<'_>) {
-        if !self.is(context) {
+        if !coop::has_budget_remaining() {
+            // tokio has the task polled again soon, and the future has not stored its waker.
+            self.0 = None;
+        } else if !self.is(context) {
             self.0 = Some(context.waker().clone());
         }
     }

@@ -95,27 +95,31 @@ fn a_drain_marks_the_response_to_one_more_request_as_the_last() {
 
 #[test]
 fn idle_connections_do_not_delay_the_end_of_a_drain() {
-    let (_api, mut proxy, caller) =
-        Scene::with("listen.drain = '1h'\nlisten.drain_delay = '1s'").into_parts();
-    let mut connections = Vec::new();
-    for written in [
-        &b""[..],
-        b"GET / HT",
-        b"\r",
-        b"GET / HTTP/1.1\r\nHost: x\r\n",
-    ] {
-        let mut connection = proxy.connect();
-        connection.send(written);
-        connections.push(connection);
-    }
-    let mut kept = proxy.connect();
-    proxy
-        .send_on(&mut kept, Call::get("/").of(&caller))
-        .has_status(200);
-    connections.push(kept);
-    // An hour is allowed, and a minute would be too long for the harness.
-    assert!(proxy.stop().success());
-    for connection in &mut connections {
-        assert!(connection.is_closed());
+    for delay in ["0s", "1s"] {
+        let (_api, mut proxy, caller) = Scene::with(&format!(
+            "listen.drain = '1h'\nlisten.drain_delay = '{delay}'"
+        ))
+        .into_parts();
+        let mut connections = Vec::new();
+        for written in [
+            &b""[..],
+            b"GET / HT",
+            b"\r",
+            b"GET / HTTP/1.1\r\nHost: x\r\n",
+        ] {
+            let mut connection = proxy.connect();
+            connection.send(written);
+            connections.push(connection);
+        }
+        let mut kept = proxy.connect();
+        proxy
+            .send_on(&mut kept, Call::get("/").of(&caller))
+            .has_status(200);
+        connections.push(kept);
+        // An hour is allowed, and a minute would be too long for the harness.
+        assert!(proxy.stop().success());
+        for connection in &mut connections {
+            assert!(connection.is_closed());
+        }
     }
 }

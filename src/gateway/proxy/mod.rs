@@ -310,13 +310,14 @@ impl Handler for Worker {
         let mut drains = pin!(phase.wait_for(|phase| *phase >= Phase::Draining));
         let mut task = NotedTask::default();
         poll_fn(|context| {
-            // Connections poll this for each request. Before the first change of the phase once is enough.
+            // Connections poll this for each request. Nothing wakes them for it before the first change of the phase.
             if !self.shared.has_reached(Phase::NotReady) && task.is(context) {
                 return Poll::Pending;
             }
-            task.note(context);
             // An error means that the process is gone.
-            drains.as_mut().poll(context).map(drop)
+            let drains = drains.as_mut().poll(context).map(drop);
+            task.note(context);
+            drains
         })
         .await;
     }

@@ -52,7 +52,7 @@ impl Deadline {
 mod tests {
     use std::{future::poll_fn, time::Duration};
 
-    use tokio::time::timeout;
+    use tokio::{task::coop, time::timeout};
 
     use super::*;
 
@@ -98,6 +98,23 @@ mod tests {
             deadline
         });
         let mut deadline = waits.await.unwrap();
+        let ends = poll_fn(|context| deadline.poll(context, at));
+        timeout(Duration::from_secs(60), ends).await.unwrap();
+        assert!(Instant::now() >= at);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_has_done_too_much_at_once_is_woken_too() {
+        let mut deadline = Deadline::default();
+        let at = Instant::now() + Duration::from_secs(5);
+        poll_fn(|context| {
+            while let Poll::Ready(step) = coop::poll_proceed(context) {
+                step.made_progress();
+            }
+            assert!(deadline.poll(context, at).is_pending());
+            Poll::Ready(())
+        })
+        .await;
         let ends = poll_fn(|context| deadline.poll(context, at));
         timeout(Duration::from_secs(60), ends).await.unwrap();
         assert!(Instant::now() >= at);
