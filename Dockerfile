@@ -14,7 +14,7 @@ COPY --from=build --chown=10001:10001 /data /var/lib/
 VOLUME /var/lib/countersign
 WORKDIR /var/lib/countersign
 USER 10001:10001
-# Each thread keeps up to 64 freed pieces of a size at hand, rather than 7: 2 % less CPU time, and a megabyte more.
+# Each thread keeps up to 64 freed pieces of a size at hand, rather than 7: 2 % fewer instructions a request, and a megabyte more.
 ENV GLIBC_TUNABLES=glibc.malloc.tcache_count=64
 ENV COUNTERSIGN_CONFIG=/etc/countersign/config.toml COUNTERSIGN_DATA=/var/lib/countersign PATH=/usr/local/bin
 # The default listener is loopback, right for a sidecar that shares its pod's network. Elsewhere set

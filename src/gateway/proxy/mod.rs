@@ -310,7 +310,7 @@ impl Handler for Worker {
         let mut drains = pin!(phase.wait_for(|phase| *phase >= Phase::Draining));
         let mut task = NotedTask::default();
         poll_fn(|context| {
-            // Connections poll this for each request. Nothing wakes them for it before the first change of the phase.
+            // Connections poll this for each request. Until the phase first changes, one registration of the task is enough.
             if !self.shared.has_reached(Phase::NotReady) && task.is(context) {
                 return Poll::Pending;
             }
