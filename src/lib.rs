@@ -7,8 +7,8 @@
 //! wire/server               request/                    gateway/     request/
 //! ```
 //!
-//! `gateway::proxy::Worker::answer` calls them in this order. Each step takes the value of the step before, so none can be
-//! left out: [`request::parse`] makes a `SignedRequest`, [`request::verify`] turns it into `Verified`, [`request::policy`]
+//! `gateway/proxy/worker.rs` calls them in this order, and a call to the API is one value, `request::policy::call::Call`. Each
+//! step needs what the step before has proved, so none can be left out: [`request::parse`] makes a `SignedRequest`, [`request::verify`] turns it into `Verified`, [`request::policy`]
 //! into a `Permit`, and [`request::forward`] sends nothing without a `Permit`. [`gateway::forward_auth`] takes the same
 //! steps, up to the `Permit`, for a request that another proxy describes and forwards.
 //!

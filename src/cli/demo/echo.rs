@@ -34,8 +34,8 @@ const LIMITS: Limits = Limits {
 pub(super) struct DemoPages<F>(pub(super) F);
 
 /// Returns the request that has reached the API, as JSON.
-pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
-    let body = match request.body_mut().read_whole().await {
+pub(super) async fn echo(request: Request<RequestBody>) -> OwnResponse {
+    let body = match request.body().hold().await {
         Ok(body) => body,
         Err(failure) => {
             let frame = Frame::in_english(Theme::plain());
@@ -51,7 +51,7 @@ pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
         "path": request.uri().path(),
         "query": request.uri().query(),
         "headers": Value::Array(fields.collect()),
-        "body": String::from_utf8_lossy(&body),
+        "body": String::from_utf8_lossy(body),
     });
     let text = format!("{echo:#}\n");
     OwnResponse::new(200, "application/json", text, Verdict::Page)

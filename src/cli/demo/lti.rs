@@ -256,19 +256,19 @@ impl Course {
 }
 
 /// The tool: a page with what it got of a launch, which pages of `platform` may frame. Another request is returned as JSON.
-async fn tool(platform: &str, mut request: Request<RequestBody>) -> OwnResponse {
+async fn tool(platform: &str, request: Request<RequestBody>) -> OwnResponse {
     if request.method() != Method::POST || request.uri().path() != "/launch" {
         return echo(request).await;
     }
     let frame = frame().framed_by(Some(platform));
-    let Ok(form) = request.body_mut().read_whole().await else {
+    let Ok(form) = request.body().hold().await else {
         return tool_page(frame, 400, "The launch did not arrive", "", Vec::new());
     };
     let identity = request.headers().iter().filter_map(|(name, value)| {
         let value = name.as_str().starts_with("x-auth-").then(|| value.to_str());
         Some((name.to_string(), value?.ok()?.to_owned()))
     });
-    let rows = identity.chain(form_urlencoded::parse(&form).into_owned());
+    let rows = identity.chain(form_urlencoded::parse(form).into_owned());
     let text = "This is the tool. It had no signature to check: it got these headers from countersign, and the form of the launch \
                 without its credentials.";
     let rows = rows.filter(|(_, value)| !value.is_empty()).collect();

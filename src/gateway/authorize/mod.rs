@@ -1,10 +1,10 @@
 //! Decides whether a call to the API is permitted, as the kind of caller that its credentials make it.
 //!
-//! A [`Subject`] is the call, whether this process received it or another proxy describes it. Nothing is forwarded here.
+//! This process has received the call, or another proxy describes it. Nothing is forwarded here.
 
 mod unsigned;
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use http::{Method, header};
 
@@ -17,15 +17,15 @@ use crate::{
     request::{
         parse::{
             claimed::Claimed,
-            head::Head,
-            origin::{Origins, PublicUrl},
+            origin::Origins,
             signed::{Collected, SignedRequest, is_form},
             unseen_body::UnseenBody,
         },
         policy::{
             PolicyRejection,
+            call::Call,
             operations::{Found, Operations},
-            permit::{JudgedCall, Permit},
+            permit::Permit,
             rate::ConsumerRates,
             sunset::Sunset,
         },
@@ -36,26 +36,6 @@ use crate::{
         },
     },
 };
-
-/// A call to the API.
-pub struct Subject<'a> {
-    /// Its head as sent.
-    pub head: &'a Head<'a>,
-    /// Its operation, and the facts about its caller.
-    pub judged: JudgedCall<'a>,
-    /// The public URL for which it was signed.
-    pub url: &'a PublicUrl,
-    /// The path for which it was signed.
-    pub path: Cow<'a, [u8]>,
-    /// The parameters, and the body where the signature covers it.
-    pub collected: &'a Collected,
-    /// It has a body.
-    pub has_body: bool,
-    /// Another proxy describes it and forwards it.
-    pub is_described: bool,
-    /// Why its body is not here, if the description does not show all of it.
-    pub unseen: Option<UnseenBody>,
-}
 
 /// Decides on calls to the API. A reload makes a new one.
 pub struct Authorizer {
@@ -86,9 +66,9 @@ impl Authorizer {
     /// Its parameters are not in shape, or what its signature covers is not here.
     pub fn signed_request<'s>(
         &self,
-        subject: &'s Subject<'_>,
+        call: &'s Call<'_>,
     ) -> Result<Option<SignedRequest<'s>>, Failure> {
-        let collected = subject.collected;
+        let collected = &call.collected;
         if !collected.signed {
             return Ok(None);
         }
@@ -96,29 +76,33 @@ impl Authorizer {
         let protocol =
             parameters.protocol(self.verify.signature.methods, LocationRule::OneLocation);
         let credentials = protocol?.demand(&[])?;
-        let headers = &subject.head.parts.headers;
-        if let Some(unseen) = subject.unseen
+        let headers = &call.head.parts.headers;
+        if let Some(unseen) = call.unseen()
             && (is_form(headers)? || parameters.was_sent(ProtocolParameter::BodyHash))
         {
             return Err(VerifyRejection::BodyNotSeen(unseen).into());
         }
-        let is_sent = subject.has_body && !matches!(subject.unseen, Some(UnseenBody::Absent));
-        if subject.is_described && is_sent && !headers.contains_key(header::CONTENT_TYPE) {
+        let is_sent = !matches!(call.unseen(), Some(UnseenBody::Absent));
+        if call.is_described()
+            && is_sent
+            && call.has_unread_body()
+            && !headers.contains_key(header::CONTENT_TYPE)
+        {
             // The proxy in front may have kept the type from the description, and not from the API.
             return Err(VerifyRejection::TypeNotSeen.into());
         }
-        let operation = subject.judged.found.operation();
+        let operation = call.found.operation();
         Ok(Some(SignedRequest {
-            method: subject.head.parts.method.as_str().as_bytes(),
-            url: subject.url,
-            path: &subject.path,
-            query: subject.head.target.query.unwrap_or_default(),
+            method: call.method(),
+            url: call.url,
+            path: &call.signed_path,
+            query: call.head.target.query.unwrap_or_default(),
             parameters,
             credentials,
-            body: collected.held.as_deref(),
-            caller: subject.head.received.nearest_address,
-            secure: subject.head.received.secure,
-            is_described: subject.is_described,
+            body: call.held()?,
+            caller: call.head.received.nearest_address,
+            secure: call.head.received.secure,
+            is_described: call.is_described(),
             window: operation.and_then(|it| it.timestamp_window),
         }))
     }
@@ -129,7 +113,7 @@ impl Authorizer {
     /// Why it is not verified, and the rules that it does not meet.
     pub fn permit_signed(
         &self,
-        subject: &Subject<'_>,
+        call: &Call<'_>,
         verified: Result<Verified, VerifyError>,
         facts: &mut Facts,
     ) -> Result<Permit, Failure> {
@@ -139,22 +123,22 @@ impl Authorizer {
         facts.deviations = verified.deviations();
         if let Some(sunset) = &self.sunset {
             // A failure after the permit announces the end too, so the claimed key is needed.
-            facts.claimed = Claimed::by_signed(subject.collected);
+            facts.claimed = Claimed::by_signed(&call.collected);
             sunset.check(&verified.credential().consumer().key)?;
         }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         let consumer = verified.credential().consumer();
         self.rates.pass(consumer, &mut facts.quota)?;
         // Only the owner of the secret learns what the operation demands.
-        let operation = subject.judged.found.operation();
+        let operation = call.found.operation();
         let needs_hash = consumer.needs_body_hash || operation.is_some_and(|it| it.needs_body_hash);
-        let (collected, parameters) = (subject.collected, &subject.collected.parameters);
-        let is_unsigned = subject.has_body && !collected.form;
+        let (collected, parameters) = (&call.collected, &call.collected.parameters);
+        let is_unsigned = call.has_unread_body() && !collected.form;
         if needs_hash && is_unsigned && !parameters.was_sent(ProtocolParameter::BodyHash) {
             let names = [ProtocolParameter::BodyHash].into_iter().collect();
             return Err(ShapeError::Absent(names).into());
         }
-        Ok(Permit::for_signed(verified, parameters, &subject.judged)?)
+        Ok(Permit::for_signed(verified, call)?)
     }
 
     /// The end of a decision that is not an enforced permit: in observe mode nearly every call is permitted, and the failure
@@ -165,17 +149,17 @@ impl Authorizer {
     pub async fn reject_or_observe(
         &self,
         permitted: Result<Permit, Failure>,
-        subject: &Subject<'_>,
+        call: &Call<'_>,
         facts: &mut Facts,
     ) -> Result<Permit, Failure> {
-        let collected = subject.collected;
+        let collected = &call.collected;
         let permitted = match permitted {
-            Err(failure) if collected.signed => Err(self.or_flow_elsewhere(subject, failure)),
+            Err(failure) if collected.signed => Err(self.or_flow_elsewhere(call, failure)),
             permitted => permitted,
         };
-        let permitted = match self.is_enforced(subject.judged.found) {
+        let permitted = match self.is_enforced(&call.found) {
             true => permitted,
-            false => self.observe(permitted, subject, facts).await,
+            false => self.observe(permitted, call, facts).await,
         };
         let is_rejected = permitted.is_err() || facts.observed.is_some();
         if is_rejected && !facts.sender.is_registered && collected.signed {
@@ -190,7 +174,7 @@ impl Authorizer {
     async fn observe(
         &self,
         permitted: Result<Permit, Failure>,
-        subject: &Subject<'_>,
+        call: &Call<'_>,
         facts: &mut Facts,
     ) -> Result<Permit, Failure> {
         match permitted {
@@ -202,7 +186,7 @@ impl Authorizer {
                     PolicyRejection::TooManyRequests { .. } | PolicyRejection::BrownOut { .. },
                 )),
             ) => Err(failure),
-            Err(failure) if self.is_always_enforced(subject.collected).await => Err(failure),
+            Err(failure) if self.is_always_enforced(&call.collected).await => Err(failure),
             permitted => {
                 facts.observed = permitted.err().map(Box::new);
                 Ok(Permit::danger_without_verification())
@@ -240,12 +224,9 @@ impl Authorizer {
     ///
     /// # Errors
     /// The rejection that the call would get anyway.
-    pub async fn check_before_form(
-        &self,
-        collected: &Collected,
-        call: &JudgedCall<'_>,
-    ) -> Result<(), Failure> {
-        if !self.is_enforced(call.found) {
+    pub async fn check_before_form(&self, call: &Call<'_>) -> Result<(), Failure> {
+        let collected = &call.collected;
+        if !self.is_enforced(&call.found) {
             return Ok(());
         }
         if !collected.signed {
@@ -269,8 +250,8 @@ impl Authorizer {
 
     /// The rejection of a call of the flow that came to the API: it names the right path.
     #[cold]
-    fn or_flow_elsewhere(&self, subject: &Subject<'_>, failure: Failure) -> Failure {
-        let sent = |parameter| subject.collected.parameters.was_sent(parameter);
+    fn or_flow_elsewhere(&self, call: &Call<'_>, failure: Failure) -> Failure {
+        let sent = |parameter| call.collected.parameters.was_sent(parameter);
         let url = |call| format!("{}{}", self.origins.base.origin, self.flow.best_of(call));
         let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
         match failure {
@@ -285,7 +266,7 @@ impl Authorizer {
                 PolicyRejection::TokenCallElsewhere { urls }.into()
             }
             Failure::Shape(ShapeError::Absent(_))
-                if matches!(subject.head.parts.method, Method::GET | Method::HEAD)
+                if matches!(call.head.parts.method, Method::GET | Method::HEAD)
                     && sent(ProtocolParameter::Token)
                     && !sent(ProtocolParameter::ConsumerKey)
                     && !sent(ProtocolParameter::Signature) =>

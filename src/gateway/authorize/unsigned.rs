@@ -3,7 +3,7 @@
 use http::{Method, header};
 use percent_encoding::utf8_percent_encode;
 
-use super::{Authorizer, Subject};
+use super::Authorizer;
 use crate::{
     base::http_fields::{Initiator, SEC_FETCH_MODE, parameter, single},
     provider::{
@@ -12,7 +12,9 @@ use crate::{
     },
     request::{
         parse::signed::{is_form, is_multipart},
-        policy::{PolicyRejection, access::CallerKind, operations::Found, permit::Permit},
+        policy::{
+            PolicyRejection, access::CallerKind, call::Call, operations::Found, permit::Permit,
+        },
     },
 };
 
@@ -23,25 +25,25 @@ impl Authorizer {
     /// Permits an unsigned call, or returns why not.
     pub(in crate::gateway) async fn permit_unsigned(
         &self,
-        subject: &Subject<'_>,
+        call: &Call<'_>,
     ) -> Result<Permit, Failure> {
-        let (call, parts) = (&subject.judged, subject.head.parts);
+        let parts = call.head.parts;
         if !self.pages.has_session_cookie(&parts.headers) {
-            let permit = if self.forward_preflights && subject.is_preflight() {
+            let permit = if self.forward_preflights && is_preflight(call) {
                 Permit::for_preflight(call)
             } else {
                 Permit::for_anonymous(call)
             };
-            let mut permit = permit.map_err(|rejection| self.or_login(subject, rejection));
-            if let Some(unseen) = subject.unseen
+            let mut permit = permit.map_err(|rejection| self.or_login(call, rejection));
+            if let Some(unseen) = call.unseen()
                 && matches!(permit, Err(PolicyRejection::NoCredentials))
                 && is_form(&parts.headers)?
             {
                 permit = Err(PolicyRejection::CredentialsNotSeen(unseen));
             }
             let is_multipart = is_multipart(&parts.headers);
-            if subject.has_body
-                && !subject.is_described
+            if call.has_unread_body()
+                && !call.is_described()
                 && matches!(permit, Err(PolicyRejection::NoCredentials))
                 && (is_multipart || !parts.headers.contains_key(&header::CONTENT_TYPE))
             {
@@ -49,21 +51,21 @@ impl Authorizer {
             }
             return Ok(permit?);
         }
-        self.check_same_origin(subject)?;
+        self.check_same_origin(call)?;
         // In a description, only its own fields and the caller's address come from the proxy, the rest from the caller.
-        let trusted = subject.head.received.trusted && !subject.is_described;
+        let trusted = call.head.received.trusted && !call.is_described();
         let user = self.pages.session(&parts.headers, trusted).await?;
-        let user = user.ok_or_else(|| self.or_login(subject, PolicyRejection::NoCredentials))?;
+        let user = user.ok_or_else(|| self.or_login(call, PolicyRejection::NoCredentials))?;
         let permit = Permit::for_session(user.id, call);
-        Ok(permit.map_err(|rejection| self.or_login(subject, rejection))?)
+        Ok(permit.map_err(|rejection| self.or_login(call, rejection))?)
     }
 
     /// The rejection of a request without credentials that permit it. A browser that navigates to what a user may open is sent
     /// to the login, and from `/` and `service.path`, where there is nothing for people, to the user's applications.
     #[cold]
-    fn or_login(&self, subject: &Subject<'_>, rejection: PolicyRejection) -> PolicyRejection {
-        let Subject { head, judged, .. } = subject;
-        let (found, query) = (judged.found, head.target.query.unwrap_or_default());
+    fn or_login(&self, call: &Call<'_>, rejection: PolicyRejection) -> PolicyRejection {
+        let (head, found) = (call.head, &call.found);
+        let query = head.target.query.unwrap_or_default();
         let is_open_to_users = match found {
             Found::Operation(_) | Found::Unlisted(_) => found.access().admits(CallerKind::User),
             Found::OtherMethod(_) | Found::Similar(_) => false,
@@ -78,7 +80,7 @@ impl Authorizer {
             let is_typed = parts.headers.contains_key(&SEC_FETCH_MODE);
             let location = page("applications");
             let is_of_people =
-                matches!(&*subject.path, b"/") || *subject.path == *endpoint.as_bytes();
+                matches!(&*call.signed_path, b"/") || *call.signed_path == *endpoint.as_bytes();
             return match found {
                 Found::Unlisted(_) if is_typed && is_of_people => {
                     PolicyRejection::LoginNeeded { location }
@@ -92,7 +94,7 @@ impl Authorizer {
             location.extend(utf8_percent_encode(&languages, ESCAPED));
         }
         let separator = head.target.query.map_or("", |_| "?").as_bytes();
-        let back = [&subject.path, separator, query].concat();
+        let back = [&call.signed_path, separator, query].concat();
         // The login page checks this path; the escapes of a longer one would make the target too long.
         if let Ok(back) = std::str::from_utf8(&back)
             && back.len() <= MAX_RETURN_BYTES
@@ -104,16 +106,16 @@ impl Authorizer {
     }
 
     /// A session opens an operation only to the service's own pages.
-    fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), PolicyRejection> {
-        let initiator = Initiator::of(&subject.head.parts.headers);
+    fn check_same_origin(&self, call: &Call<'_>) -> Result<(), PolicyRejection> {
+        let initiator = Initiator::of(&call.head.parts.headers);
         let initiator = initiator.map_err(|_| PolicyRejection::CrossSite)?;
-        if !self.origins.is_base(&subject.head.received) {
+        if !self.origins.is_base(&call.head.received) {
             return Err(PolicyRejection::CrossSite);
         }
         match initiator.is_own_site {
             Some(true) => Ok(()),
             Some(false) => Err(PolicyRejection::CrossSite),
-            None if subject.is_plain_read() => Ok(()),
+            None if is_plain_read(call) => Ok(()),
             None => match initiator.origin {
                 Some(origin) if origin == self.origins.base.origin.to_string().as_bytes() => Ok(()),
                 _ => Err(PolicyRejection::CrossSite),
@@ -122,21 +124,20 @@ impl Authorizer {
     }
 }
 
-impl Subject<'_> {
-    /// GET or HEAD, and no upgrade.
-    fn is_plain_read(&self) -> bool {
-        matches!(self.head.parts.method, Method::GET | Method::HEAD)
-            && !self.head.parts.headers.contains_key(header::UPGRADE)
-    }
+/// GET or HEAD, and no upgrade.
+fn is_plain_read(call: &Call<'_>) -> bool {
+    matches!(call.head.parts.method, Method::GET | Method::HEAD)
+        && !call.head.parts.headers.contains_key(header::UPGRADE)
+}
 
-    /// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never
-    /// has credentials.
-    fn is_preflight(&self) -> bool {
-        let has = |name| single(&self.head.parts.headers, name).is_ok_and(|sent| sent.is_some());
-        self.head.parts.method == Method::OPTIONS
-            && has(&header::ORIGIN)
-            && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
-            && !self.head.parts.headers.contains_key(header::AUTHORIZATION)
-            && !self.has_body
-    }
+/// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never
+/// has credentials.
+fn is_preflight(call: &Call<'_>) -> bool {
+    let headers = &call.head.parts.headers;
+    let has = |name| single(headers, name).is_ok_and(|sent| sent.is_some());
+    call.head.parts.method == Method::OPTIONS
+        && has(&header::ORIGIN)
+        && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
+        && !headers.contains_key(header::AUTHORIZATION)
+        && !call.has_unread_body()
 }

@@ -14,15 +14,15 @@ use http_body::Body as _;
 use self::description::{Described, WAYS, Way};
 use crate::{
     base::peer::Peer,
-    gateway::proxy::{self, CallBody, IncomingCall, Live, Permitted, RequestRecord, Worker},
+    gateway::proxy::{self, Live, RequestRecord, Waiting, Worker},
     provider::respond::{Failure, Format, OwnResponse},
     request::{
         parse::{
             self,
             signed::{Collected, is_form},
         },
-        policy::permit::Permit,
-        route::{self, Route},
+        policy::{call::CallBody, permit::Permit},
+        route::{Route, RouteRejection},
     },
     telemetry::request_id::X_REQUEST_ID,
     wire::{
@@ -78,10 +78,11 @@ async fn permit_described(
     live: &Live,
     parts: &Parts,
     described: &Described,
-    body: &mut RequestBody,
+    body: &RequestBody,
+    waiting: &Waiting,
     record: &mut RequestRecord,
 ) -> Result<(Permit, HeaderMap), Failure> {
-    let caller = &*Rc::clone(body.caller());
+    let caller = &**body.caller();
     if description::head_bytes(parts) > live.limits.head_bytes {
         return Err(parse::ParseRejection::HeadTooLarge.into());
     }
@@ -93,46 +94,35 @@ async fn permit_described(
         origins.describe(&parts.headers, caller.peer, authority, secure)
     };
     let body_bytes = body.size_hint().lower();
-    let (names, head, target) = proxy::routed(live, parts, body_bytes, caller, record, receive)?;
-    let mut body = match body::check(&parts.headers, body, live.described_body_bytes) {
+    let (received, route) = proxy::receive(live, parts, body_bytes, caller, record, receive)?;
+    let head = &received.head;
+    let body = match body::check(&parts.headers, body, live.described_body_bytes) {
         Ok(()) => CallBody::Shown(body),
         Err(unseen) => CallBody::Unseen(unseen),
     };
-    let (call, collected) = match target {
-        Route::Api(call) => (call, None),
-        Route::TokenOrApi(call) => {
+    let (api, collected) = match route {
+        Route::Api(api) => (api, None),
+        Route::TokenOrApi(api) => {
             let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
             let mut collected = Collected::of_head(&parts.headers, &head.target, memory, &limits)?;
-            if let CallBody::Shown(body) = &mut body
+            let mut form = &[][..];
+            if let CallBody::Shown(body) = &body
                 && is_form(&parts.headers)?
             {
-                let form = record.worker.deciding(body.read_whole()).await??;
-                collected.hold_form(form, &limits)?;
+                form = waiting.decided(body.hold()).await??;
+                collected.read_form(form, &limits)?;
             }
-            let form = collected.held.as_deref().unwrap_or_default();
             let parameters = &collected.parameters;
-            match live.route.token_call(None, &head, form, parameters)? {
-                Some(_) => return Err(route::RouteRejection::NotForApi.into()),
-                None => (call, Some(Box::new(collected))),
+            match live.route.token_call(None, head, form, parameters)? {
+                Some(_) => return Err(RouteRejection::NotForApi.into()),
+                None => (api, Some(collected)),
             }
         }
-        _ => return Err(route::RouteRejection::NotForApi.into()),
+        _ => return Err(RouteRejection::NotForApi.into()),
     };
-    let incoming = IncomingCall {
-        head: &head,
-        call,
-        names: &names,
-        caller,
-        body,
-        collected,
-    };
-    let deciding = proxy::decide(live, incoming, record);
-    let Permitted {
-        permit,
-        assertion,
-        handshake,
-        ..
-    } = deciding.await?;
+    let mut call = proxy::begin(live, &received, api, caller, body, collected, record)?;
+    let handshake = proxy::handshake(&call)?;
+    let permit = proxy::decide(live, &mut call, waiting, record).await?;
     // The proxy in front would pass any upgrade on.
     if parts.headers.contains_key(header::UPGRADE) && handshake.is_none() {
         return Err(live.authorizer.operations.forbidden(None).into());
@@ -145,6 +135,7 @@ async fn permit_described(
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // In place of the caller's, so that the logs of both sides have the same.
     fields.insert(&X_REQUEST_ID, record.request_id.value().clone());
+    let assertion = identity.assertion(&permit, &call)?;
     identity.fields(&permit, assertion.as_ref(), |name, value| {
         fields.insert(name, value.clone());
     })?;
@@ -210,12 +201,12 @@ impl Handler for ForwardAuthHandler {
     ) -> Result<Response<ResponseBody>, Gone> {
         let (worker, current) = (&self.worker, self.worker.current());
         let live = &*current.live;
-        let (mut parts, mut body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let asked = parts.method.clone();
         let way = Way::by_path(&parts.uri);
         let described = match way {
             Some(way) => way.read(&mut parts).map_err(Failure::from),
-            None => Err(route::RouteRejection::NoDescription { ways: WAYS }.into()),
+            None => Err(RouteRejection::NoDescription { ways: WAYS }.into()),
         };
         let peer = body.caller().peer.address;
         // Its request id and its place in a trace are the caller's.
@@ -223,7 +214,15 @@ impl Handler for ForwardAuthHandler {
         let outcome = match (admitted, described) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(()), Ok(described)) => {
-                permit_described(live, &parts, &described, &mut body, &mut record).await
+                permit_described(
+                    live,
+                    &parts,
+                    &described,
+                    &body,
+                    &worker.waiting,
+                    &mut record,
+                )
+                .await
             }
         };
         // The proxy in front sends all of it at once; with a rest left unread the connection would have to end.
@@ -246,7 +245,7 @@ impl Handler for ForwardAuthHandler {
                 let is_nginx = way == Some(Way::Nginx);
                 let format = is_nginx.then_some(Format::Challenge);
                 let headers = &parts.headers;
-                let mut response = worker.respond_to_failure(failure, headers, format, &mut record);
+                let mut response = record.fail(failure, headers, format);
                 // The connection is that of the proxy in front, for many callers.
                 response.fields.retain(|(name, _)| *name != "Connection");
                 if is_nginx {

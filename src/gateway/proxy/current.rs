@@ -15,6 +15,8 @@ use crate::{
 
 /// The live configuration as one worker uses it.
 pub struct Current {
+    /// What all workers share.
+    pub shared: Arc<Shared>,
     /// The configuration of requests.
     pub live: Arc<Live>,
     /// Its bounds and deadlines, which the connections of the worker share.
@@ -27,7 +29,7 @@ pub struct Current {
 
 impl Current {
     /// The configuration of now; connections to the API stay if `before` opened them by the same rules.
-    pub(super) fn load(shared: &Shared, before: Option<&Self>) -> (u64, Rc<Self>) {
+    pub(super) fn load(shared: &Arc<Shared>, before: Option<&Self>) -> (u64, Rc<Self>) {
         let generation = shared.generation.load(Ordering::Acquire);
         let live = shared.live.load_full();
         let pool = match before {
@@ -41,6 +43,7 @@ impl Current {
         let listed = live.authorizer.operations.labels().len();
         let operations = (0..listed).map(|_| KnownOperation::default());
         let current = Self {
+            shared: Arc::clone(shared),
             operations: RefCell::new(operations.collect()),
             live,
             limits,

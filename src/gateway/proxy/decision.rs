@@ -1,262 +1,160 @@
-//! The decision on a call to the API, on one screen. It waits only in boxes: for a body that the signature covers, for
-//! credentials that are not at hand, for a nonce that is also recorded elsewhere, and for what a rejection needs.
+//! The decision on a call to the API. It waits only in boxes: for a body that the signature covers, for credentials that are
+//! not in the thread-local cache, for a nonce that is also recorded elsewhere, and for what a rejection needs.
 
-use std::{borrow::Cow, pin::Pin};
-
-use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 use http_body::Body as _;
 
-use super::{
-    Conventions, Live,
-    record::{RequestRecord, Served},
-};
+use super::{Conventions, Live, Received, RequestRecord, Served, Waiting};
 use crate::{
-    gateway::{authorize::Subject, launch::Launch},
+    gateway::{authorize::Authorizer, launch::Launch},
     oauth::LocationRule,
     provider::respond::{Failure, facts::Facts},
     request::{
         forward::{ForwardRejection, websocket::Handshake},
-        identity::AssertedCall,
         parse::{
             ParseRejection,
             claimed::Claimed,
-            head::{FieldNames, Head},
-            signed::{Collected, is_form, is_multipart},
+            signed::{Collected, SignedRequest, is_form},
             target,
             unseen_body::UnseenBody,
         },
         policy::{
-            self, conventions,
-            permit::{JudgedCall, Permit},
+            PolicyRejection,
+            call::{Call, CallBody},
+            conventions,
+            permit::Permit,
         },
-        route::{self, ApiCall},
-        verify::{Purpose, UnreadBody, Verification},
+        route::{ApiCall, RouteRejection},
+        verify::{Purpose, Verification},
     },
-    wire::server::{
-        buffered::{API_FORMS, BufferedBody},
-        caller_stream::CallerStream,
-        rejection::BodyRejection,
-        request::RequestBody,
-    },
+    wire::server::{buffered::API_FORMS, caller_stream::CallerStream},
 };
 
-/// A call that is permitted.
-pub struct Permitted {
-    /// The proof.
-    pub permit: Permit,
-    /// The value of the field with the assertion, if it has one.
-    pub assertion: Option<HeaderValue>,
-    /// The handshake of WebSocket that it begins, where its operation admits one.
-    pub handshake: Option<Handshake>,
-    /// Its parameters, and its body where that was read.
-    pub(super) collected: Collected,
-}
-
-/// A call that is to be decided.
-pub struct IncomingCall<'a> {
-    /// Its head.
-    pub head: &'a Head<'a>,
-    /// The public URL and the path.
-    pub call: ApiCall<'a, 'a>,
-    /// The names of its fields.
-    pub names: &'a FieldNames,
-    /// The connection that it came by.
-    pub caller: &'a CallerStream,
-    /// Its body.
-    pub body: CallBody<'a>,
-    /// Its parameters, where they were needed to find that it is for the API.
-    pub collected: Option<Box<Collected>>,
-}
-
-/// The body of a call.
-pub enum CallBody<'a> {
-    /// This process received it, and forwards it if the call is permitted.
-    Received(&'a mut RequestBody),
-    /// Another proxy describes the call and forwards it; the description came with the whole body.
-    Shown(&'a mut RequestBody),
-    /// Another proxy describes the call and forwards it, without the body or with one that may not be the whole.
-    Unseen(UnseenBody),
-}
-
-impl CallBody<'_> {
-    /// The body, if it can be read here.
-    fn readable(&mut self) -> Option<&mut RequestBody> {
-        match self {
-            Self::Received(body) | Self::Shown(body) => Some(body),
-            Self::Unseen(_) => None,
+/// Begins a call: finds its operation, which it notes in the record, and the parameters in its head, unless these were `collected`
+/// before, to find that it is for the API.
+///
+/// # Errors
+/// A path that leads out of what is public, breaks an enforced convention, or could be read as another one, and the errors of
+/// [`Collected::of_head`].
+pub fn begin<'c>(
+    live: &'c Live,
+    received: &'c Received<'c>,
+    api: ApiCall<'c, 'c>,
+    caller: &CallerStream,
+    body: CallBody<'c>,
+    collected: Option<Collected>,
+    record: &mut RequestRecord,
+) -> Result<Call<'c>, Failure> {
+    let (head, operations) = (&received.head, &live.authorizer.operations);
+    let parts = head.parts;
+    check_path(live, &api, &body)?;
+    let found = operations.find(api.path, parts.method.as_str().as_bytes())?;
+    record.served = Served::by(&found);
+    record.launch = Launch::begun_by(parts, &found);
+    let collected = match collected {
+        Some(collected) => collected,
+        None => {
+            let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
+            Collected::of_head(&parts.headers, &head.target, memory, &limits)?
         }
-    }
+    };
+    Ok(Call {
+        head,
+        names: &received.names,
+        url: api.url,
+        path: api.path,
+        signed_path: api.signed_path(head.target.path),
+        operations,
+        found,
+        collected,
+        body,
+    })
+}
 
-    /// Whether there are bytes that were not read. A description without a body does not say whether the request has one: it
-    /// counts as one where it has a type, and where the method gives a body a meaning (RFC 9110 §9.3).
-    fn is_present(&self, parts: &Parts) -> bool {
-        match self {
-            Self::Received(body) | Self::Shown(body) => !body.is_end_stream(),
-            Self::Unseen(UnseenBody::Cut | UnseenBody::NoLength | UnseenBody::TooLarge { .. }) => {
-                true
-            }
-            Self::Unseen(UnseenBody::Absent) => {
-                let is_bodiless = matches!(
-                    parts.method,
-                    Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS
-                );
-                !is_bodiless || parts.headers.contains_key(header::CONTENT_TYPE)
-            }
-        }
-    }
-
-    /// The handshake of WebSocket that a call with this body begins.
-    fn handshake(&self, parts: &Parts) -> Result<Option<Handshake>, ForwardRejection> {
-        match self {
-            Self::Received(body) => Handshake::begun_by(parts, !body.is_end_stream()),
-            Self::Shown(_) => Handshake::described_by(parts, true),
-            Self::Unseen(unseen) => {
-                Handshake::described_by(parts, !matches!(unseen, UnseenBody::Absent))
-            }
+/// The handshake of WebSocket that a call begins, where its operation admits one.
+///
+/// # Errors
+/// [`ForwardRejection::Handshake`]: no server could accept it.
+pub fn handshake(call: &Call<'_>) -> Result<Option<Handshake>, ForwardRejection> {
+    let parts = call.head.parts;
+    match &call.body {
+        _ if !call.found.operation().is_some_and(|it| it.websocket) => Ok(None),
+        CallBody::Received(body) => Handshake::begun_by(parts, !body.is_end_stream()),
+        CallBody::Shown(_) => Handshake::described_by(parts, true),
+        CallBody::Unseen(unseen) => {
+            Handshake::described_by(parts, !matches!(unseen, UnseenBody::Absent))
         }
     }
 }
 
-/// Takes a call through the steps up to the decision, which it notes in the record.
+/// Decides on a call, and notes in the record what is known about it.
 ///
 /// # Errors
 /// Why it is not permitted.
-///
-/// All that the decision looks at is in one box, whose memory the decision before it has just used. In the future of the
-/// connection it would be in memory that has left the processor's caches since the last request.
-pub fn decide(
+pub async fn decide(
     live: &Live,
-    incoming: IncomingCall<'_>,
+    call: &mut Call<'_>,
+    waiting: &Waiting,
     record: &mut RequestRecord,
-) -> Pin<Box<impl Future<Output = Result<Permitted, Failure>>>> {
-    Box::pin(deciding(live, incoming, record))
+) -> Result<Permit, Failure> {
+    let authorizer = &live.authorizer;
+    let covered = CoveredBody::of(authorizer, call);
+    if !matches!(covered, Ok(None)) {
+        let reading = read_covered_body(authorizer, covered, call, &mut record.facts);
+        waiting.decided(reading).await??;
+    }
+    let call = &*call;
+    if call.held()?.is_some() {
+        // The time until now was spent on the body.
+        record.stopwatch.lap();
+    }
+    if let Some(launch) = &mut record.launch {
+        launch.read_locale(&call.collected);
+    }
+    let permitted = match authorizer.signed_request(call) {
+        Ok(Some(request)) => verify(authorizer, call, &request, waiting, record).await?,
+        Ok(None) => waiting.decided(authorizer.permit_unsigned(call)).await?,
+        Err(failure) => Err(failure),
+    };
+    let permitted = match permitted {
+        Ok(permit) if authorizer.is_enforced(&call.found) => Ok(permit),
+        permitted => {
+            let settling = authorizer.reject_or_observe(permitted, call, &mut record.facts);
+            waiting.decided(settling).await?
+        }
+    };
+    if record.facts.verify.is_none() {
+        // The time until now is not the API's.
+        record.stopwatch.lap();
+    }
+    if let (Some(launch), Some(operation)) = (&mut record.launch, call.found.operation())
+        && record.facts.sender.is_verified()
+        && let Err(failure) = &permitted
+    {
+        launch.read_return_url(&call.collected, operation, failure);
+    }
+    // In observe mode the call goes on to the API: with its whole body, or not at all.
+    call.held()?;
+    permitted
 }
 
-/// As [`decide`], in a future that has its arguments once.
-pub(super) fn deciding(
-    live: &Live,
-    incoming: IncomingCall<'_>,
+/// Verifies a signed call, and permits it or returns why not.
+///
+/// # Errors
+/// [`Failure::Ending`]
+async fn verify(
+    authorizer: &Authorizer,
+    call: &Call<'_>,
+    request: &SignedRequest<'_>,
+    waiting: &Waiting,
     record: &mut RequestRecord,
-) -> impl Future<Output = Result<Permitted, Failure>> {
-    let IncomingCall {
-        head,
-        call,
-        names,
-        caller,
-        mut body,
-        collected,
-    } = incoming;
-    async move {
-        let (authorizer, parts) = (&live.authorizer, head.parts);
-        check_path(live, &call, &body)?;
-        let method = parts.method.as_str().as_bytes();
-        let found = authorizer.operations.find(call.path, method)?;
-        record.served = Served::by(&found);
-        record.launch = Launch::begun_by(parts, &found);
-        let handshake = match found.operation() {
-            Some(operation) if operation.websocket => body.handshake(parts)?,
-            _ => None,
-        };
-        let judged = JudgedCall {
-            operations: &authorizer.operations,
-            found: &found,
-            caller: head.received.facts,
-        };
-        let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-        let mut collected = match collected {
-            Some(collected) => *collected,
-            None => Collected::of_head(&parts.headers, &head.target, memory, &limits)?,
-        };
-        if let Some(body) = body.readable()
-            && let covered = CoveredBody::of(live, head, &collected, body)
-            && !matches!(covered, Ok(None))
-        {
-            let facts = &mut record.facts;
-            let reading = covered_body(live, covered, &judged, &mut collected, body, facts);
-            record.worker.deciding(reading).await??;
-        }
-        if let Some(launch) = &mut record.launch {
-            launch.read_locale(&collected);
-        }
-        if collected.held.is_some() {
-            // The time until now was spent on the body.
-            record.stopwatch.lap();
-        }
-        let signed_path = call.signed_path(head.target.path);
-        let subject = Subject {
-            head,
-            judged,
-            url: call.url,
-            path: Cow::Borrowed(&signed_path),
-            collected: &collected,
-            has_body: body.is_present(parts),
-            is_described: !matches!(body, CallBody::Received(_)),
-            unseen: match body {
-                CallBody::Unseen(unseen) => Some(unseen),
-                CallBody::Received(_) | CallBody::Shown(_) => None,
-            },
-        };
-        // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
-        let is_readable = subject.has_body && !names.present.has(&parts.headers, &header::EXPECT);
-        let mut unsigned = body.readable().map(|body| BodyForAdvice {
-            body,
-            headers: &parts.headers,
-            held: None,
-        });
-        let unread = unsigned.as_mut().filter(|_| is_readable);
-        let unread = unread.map(|unread| unread as &mut dyn UnreadBody);
-        let signed = authorizer.signed_request(&subject);
-        let permitted = match signed {
-            Ok(Some(ref request)) => {
-                let (verifier, rules) = (&authorizer.verifier, &authorizer.verify);
-                let verified = match verifier.verify(rules, Purpose::Api, request, unread) {
-                    Verification::Ended(verified) => verified,
-                    Verification::Waits(rest) => record.worker.deciding(rest).await?,
-                };
-                record.facts.verify = Some(record.stopwatch.lap());
-                authorizer.permit_signed(&subject, verified, &mut record.facts)
-            }
-            Ok(None) => {
-                let deciding = authorizer.permit_unsigned(&subject);
-                record.worker.deciding(deciding).await?
-            }
-            Err(failure) => Err(failure),
-        };
-        let permitted = match permitted {
-            Ok(permit) if authorizer.is_enforced(&found) => Ok(permit),
-            other => {
-                let settling = authorizer.reject_or_observe(other, &subject, &mut record.facts);
-                record.worker.deciding(settling).await?
-            }
-        };
-        if record.facts.verify.is_none() {
-            // The time until now is not the API's.
-            record.stopwatch.lap();
-        }
-        if let (Some(launch), Some(operation)) = (&mut record.launch, found.operation())
-            && record.facts.sender.is_verified()
-            && let Err(failure) = &permitted
-        {
-            launch.read_return_url(&collected, operation, failure);
-        }
-        // In observe mode the call goes on to the API: with its whole body, or not at all.
-        if let Some(held) = unsigned.and_then(|unsigned| unsigned.held) {
-            collected.held = Some(held?);
-        }
-        let permit = permitted?;
-        let asserted = AssertedCall {
-            method: &parts.method,
-            origin: &call.url.origin,
-            path: &signed_path,
-        };
-        let assertion = live.forward.identity.assertion(&permit, &asserted)?;
-        Ok(Permitted {
-            permit,
-            assertion,
-            handshake,
-            collected,
-        })
-    }
+) -> Result<Result<Permit, Failure>, Failure> {
+    let (verifier, rules) = (&authorizer.verifier, &authorizer.verify);
+    let verified = match verifier.verify(rules, Purpose::Api, request, call.unread_body()) {
+        Verification::Ended(verified) => verified,
+        Verification::Waits(rest) => waiting.decided(rest).await?,
+    };
+    record.facts.verify = Some(record.stopwatch.lap());
+    Ok(authorizer.permit_signed(call, verified, &mut record.facts))
 }
 
 /// Checks that the path stays below what is public, and that it keeps the conventions.
@@ -267,13 +165,13 @@ fn check_path(live: &Live, call: &ApiCall<'_, '_>, body: &CallBody<'_>) -> Resul
         CallBody::Shown(_) | CallBody::Unseen(_) => &call.url.prefix,
     };
     if !below.is_empty() && target::climbs(call.path) {
-        return Err(route::RouteRejection::PathAbovePrefix.into());
+        return Err(RouteRejection::PathAbovePrefix.into());
     }
     if live.conventions != Conventions::Off
         && let Some(rule) = conventions::broken_rule(call.path)
     {
         if live.conventions == Conventions::Enforce {
-            return Err(policy::PolicyRejection::Convention(rule).into());
+            return Err(PolicyRejection::Convention(rule).into());
         }
         let path = String::from_utf8_lossy(call.path);
         tracing::info!(%path, rule, "path convention broken");
@@ -291,78 +189,60 @@ enum CoveredBody {
 }
 
 impl CoveredBody {
-    /// The kind of the body, if the signature covers it and it was not read yet.
-    fn of(
-        live: &Live,
-        head: &Head<'_>,
-        collected: &Collected,
-        body: &RequestBody,
-    ) -> Result<Option<Self>, ParseRejection> {
-        let methods = live.authorizer.verify.signature.methods;
-        if !body.is_end_stream() && is_form(&head.parts.headers)? {
+    /// The kind of the body, if the signature covers it and it can be read here, and was not read yet.
+    fn of(authorizer: &Authorizer, call: &Call<'_>) -> Result<Option<Self>, ParseRejection> {
+        let Some(body) = call.body.readable() else {
+            return Ok(None);
+        };
+        if !body.is_end_stream() && is_form(&call.head.parts.headers)? {
             return Ok(Some(Self::Form));
         }
         // Malformed parameters are rejected without the body.
-        let is_hashed = collected.needs_body(methods, LocationRule::OneLocation) == Ok(true);
-        Ok(is_hashed.then_some(Self::Hashed))
+        let methods = authorizer.verify.signature.methods;
+        let needs_body = call
+            .collected
+            .needs_body(methods, LocationRule::OneLocation);
+        Ok((needs_body == Ok(true)).then_some(Self::Hashed))
     }
 }
 
 /// Reads a body that the signature covers. If that fails, the facts name the consumer all the same.
-async fn covered_body(
-    live: &Live,
+async fn read_covered_body(
+    authorizer: &Authorizer,
     covered: Result<Option<CoveredBody>, ParseRejection>,
-    call: &JudgedCall<'_>,
-    collected: &mut Collected,
-    body: &mut RequestBody,
+    call: &mut Call<'_>,
     facts: &mut Facts,
 ) -> Result<(), Failure> {
-    let authorizer = &live.authorizer;
-    let reading = async {
-        match covered? {
-            Some(CoveredBody::Form) => {
-                authorizer.check_before_form(collected, call).await?;
-                let form = body.read_whole().await?;
-                collected.hold_form(form, &body.caller().limits())?;
-            }
-            Some(CoveredBody::Hashed) => collected.held = Some(body.read_whole().await?),
-            None => {}
-        }
-        Ok(())
-    };
-    let read = reading.await;
+    let read = try_covered_body(authorizer, covered, call).await;
     if read.is_err() {
-        facts.claimed = Claimed::by_signed(collected);
-        if collected.signed {
-            let parameters = &collected.parameters;
-            facts.sender.is_registered =
-                authorizer.verifier.is_consumer_registered(parameters).await;
+        facts.claimed = Claimed::by_signed(&call.collected);
+        if call.collected.signed {
+            let known = authorizer
+                .verifier
+                .is_consumer_registered(&call.collected.parameters);
+            facts.sender.is_registered = known.await;
         }
     }
     read
 }
 
-/// A body that the signature does not cover, and that the advice may need.
-struct BodyForAdvice<'b> {
-    body: &'b mut RequestBody,
-    headers: &'b HeaderMap,
-    /// The body, if it was read for the advice: it is missing from `body` then.
-    held: Option<Result<BufferedBody, BodyRejection>>,
-}
-
-impl UnreadBody for BodyForAdvice<'_> {
-    fn is_multipart(&self) -> bool {
-        is_multipart(self.headers)
+async fn try_covered_body(
+    authorizer: &Authorizer,
+    covered: Result<Option<CoveredBody>, ParseRejection>,
+    call: &mut Call<'_>,
+) -> Result<(), Failure> {
+    let covered = covered?;
+    if matches!(covered, Some(CoveredBody::Form)) {
+        authorizer.check_before_form(call).await?;
     }
-
-    fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>> {
-        Box::pin(async move {
-            let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
-            if length > limit {
-                return None;
-            }
-            let held = self.held.insert(self.body.read_whole().await);
-            held.as_deref().ok()
-        })
+    let Call {
+        body, collected, ..
+    } = call;
+    if let (Some(covered), Some(body)) = (covered, body.readable()) {
+        let bytes = body.hold().await?;
+        if matches!(covered, CoveredBody::Form) {
+            collected.read_form(bytes, &body.caller().limits())?;
+        }
     }
+    Ok(())
 }

@@ -2,53 +2,51 @@
 
 use http::{HeaderMap, Method, header};
 
-use super::{RequestRecord, Served, Worker};
+use super::{RequestRecord, Served};
 use crate::{
     provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
     telemetry::conditions::Conditions,
 };
 
-impl Worker {
+impl RequestRecord {
     /// Logs a failure and responds to it, in this format or else in the one that the request prefers.
     #[cold]
     #[inline(never)]
-    pub fn respond_to_failure(
-        &self,
+    pub fn fail(
+        &mut self,
         failure: Failure,
         headers: &HeaderMap,
         format: Option<Format>,
-        record: &mut RequestRecord,
     ) -> OwnResponse {
-        let request_id = record.request_id.as_str();
-        log_failure(&failure, request_id, &self.shared.conditions);
-        let format = match (&failure, record.served) {
+        let request_id = self.request_id.as_str();
+        log_failure(&failure, request_id, &self.current.shared.conditions);
+        let format = match (&failure, self.served) {
             _ if let Some(format) = format => format,
             // A page would take memory for a request that is not counted.
             (Failure::Busy | Failure::Ending, _) => Format::Form,
             (_, Served::Page) => Format::Html,
-            _ if record.launch.is_some() => Format::Launch,
+            _ if self.launch.is_some() => Format::Launch,
             _ => Format::preferred_by(headers),
         };
         // A GET to the same target shows a page, or is the same request.
-        let is_shown = matches!(record.served, Served::Page) || record.method == Method::GET;
+        let is_shown = matches!(self.served, Served::Page) || self.method == Method::GET;
         let (target, language) = match format {
             Format::Html => (
-                Some(&record.target).filter(|_| is_shown),
+                Some(&self.target).filter(|_| is_shown),
                 headers.get(header::ACCEPT_LANGUAGE),
             ),
             Format::Launch => (None, headers.get(header::ACCEPT_LANGUAGE)),
             Format::Form | Format::Json | Format::Challenge => (None, None),
         };
-        let current = self.current();
-        let frame = Frame::new(&current.live.theme, target, language);
-        let response = match record.launch() {
+        let frame = Frame::new(&self.current.live.theme, target, language);
+        let response = match self.launch() {
             Some((launch, operation)) if format == Format::Launch => {
                 launch.response_to(&failure, frame, operation, request_id)
             }
             _ => respond::failure(&failure, frame, format, request_id),
         };
-        (record.verdict, record.status) = (response.verdict, response.status);
-        record.failure = Some(Box::new(failure));
+        (self.verdict, self.status) = (response.verdict, response.status);
+        self.failure = Some(Box::new(failure));
         response
     }
 }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, net::IpAddr, rc::Rc, time::Duration};
 use http::{Method, Response, Uri, request::Parts};
 use tokio::time::Instant;
 
-use super::{Current, Worker, in_flight::InFlight};
+use super::{Current, InFlight};
 use crate::{
     gateway::launch::Launch,
     provider::respond::{Failure, facts::Facts},
@@ -80,8 +80,7 @@ impl Served {
 /// The record of a request. [`RequestRecord::respond`] passes it to the response, whose end finishes it; if there is no
 /// response, because the caller has gone, dropping it does.
 pub struct RequestRecord {
-    pub(in crate::gateway) worker: Rc<Worker>,
-    current: Rc<Current>,
+    pub(super) current: Rc<Current>,
     pub(super) method: Method,
     /// The target as sent.
     pub(super) target: Uri,
@@ -120,7 +119,6 @@ pub struct RequestRecord {
 
 impl RequestRecord {
     pub(super) fn begin(
-        worker: &Rc<Worker>,
         current: &Rc<Current>,
         parts: &Parts,
         peer: Option<IpAddr>,
@@ -128,7 +126,6 @@ impl RequestRecord {
         in_flight: Option<InFlight>,
     ) -> Box<Self> {
         Box::new(Self {
-            worker: Rc::clone(worker),
             current: Rc::clone(current),
             method: parts.method.clone(),
             target: parts.uri.clone(),

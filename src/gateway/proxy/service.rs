@@ -2,7 +2,7 @@
 
 use http::{Method, Response, header};
 
-use super::{Live, RequestRecord, Served, Worker};
+use super::{Live, RequestRecord, Served, Waiting};
 use crate::{
     base::http_fields::SEC_FETCH_MODE,
     provider::{
@@ -12,83 +12,83 @@ use crate::{
     request::{
         parse::{
             head::{self, Head},
-            signed::Collected,
             target::RequestTarget,
         },
-        route::{self, ApiCall, Page, Route, TokenCall},
+        route::{ApiCall, Page, Route, RouteRejection, TokenCall},
     },
     telemetry::{metrics::Verdict, request_id::X_REQUEST_ID},
     wire::server::{request::RequestBody, response::ResponseBody},
 };
 
-impl Worker {
-    /// Responds to a token call that its parameters or its form name; the parameters of a call to the API come back.
-    pub(super) async fn respond_or_collect(
-        &self,
-        live: &Live,
-        head: &Head<'_>,
-        call: &ApiCall<'_, '_>,
-        body: &mut RequestBody,
-        record: &mut RequestRecord,
-    ) -> Result<Result<Response<ResponseBody>, Collected>, Failure> {
-        let method = head.parts.method.as_str().as_bytes();
-        let found = live.authorizer.operations.find(call.path, method);
-        // A call to the API that is only observed goes on, whatever its head has.
-        let is_enforced = found.map_or(true, |found| live.authorizer.is_enforced(&found));
-        let responding = token(live, None, head, (body, is_enforced), record);
-        let responded = self.deciding(responding).await??;
-        Ok(match responded {
-            TokenOutcome::Responded(response) => {
-                Ok(own_response(response, &head.parts.method, record))
-            }
-            TokenOutcome::NotTokenCall(collected) => Err(collected),
-        })
-    }
+/// Responds to a token call that its parameters or its form name; the parameters of a call to the API come back.
+pub(super) async fn respond_or_collect(
+    live: &Live,
+    waiting: &Waiting,
+    head: &Head<'_>,
+    call: &ApiCall<'_, '_>,
+    body: &RequestBody,
+    record: &mut RequestRecord,
+) -> Result<TokenOutcome, Failure> {
+    let method = head.parts.method.as_str().as_bytes();
+    let found = live.authorizer.operations.find(call.path, method);
+    // A call to the API that is only observed goes on, whatever its head has.
+    let is_enforced = found.map_or(true, |found| live.authorizer.is_enforced(&found));
+    let responding = token(live, None, head, (body, is_enforced), record);
+    waiting.decided(responding).await?
+}
 
-    /// Responds to a request that does not go to the API.
-    pub(super) async fn respond_itself(
-        &self,
-        live: &Live,
-        target: Route<'_, '_>,
-        head: &Head<'_>,
-        body: RequestBody,
-        record: &mut RequestRecord,
-    ) -> Result<Response<ResponseBody>, Failure> {
-        let parts = head.parts;
-        match target {
-            // Somebody has typed the address of the token endpoint.
-            Route::Token(None)
-                if head.target.query.is_none()
-                    && !parts.headers.contains_key(header::AUTHORIZATION)
-                    && parts.headers.contains_key(&SEC_FETCH_MODE)
-                    && respond::is_navigation(&parts.method, &parts.headers) =>
-            {
-                page(live, Page::Home, head, body, record).await
-            }
-            Route::Token(named) => {
-                let mut body = body;
-                let responding = token(live, named, head, (&mut body, true), record);
-                let responded = self.deciding(responding).await??;
-                match responded {
-                    TokenOutcome::Responded(response) => {
-                        Ok(own_response(response, &parts.method, record))
-                    }
-                    TokenOutcome::NotTokenCall(_) => Err(route::RouteRejection::ModeNotOnce.into()),
-                }
-            }
-            Route::JwkSet => {
-                record.served = Served::Page;
-                let set = jwk_set(live).ok_or(route::RouteRejection::NotFound(None))?;
-                Ok(own_response(set, &parts.method, record))
-            }
-            Route::Page(page) => {
-                let responding = self::page(live, page, head, body, record);
-                self.deciding(responding).await?
-            }
-            Route::Api(_) | Route::TokenOrApi(_) => {
-                Err(route::RouteRejection::NotFound(None).into())
-            }
+/// Responds to a request that does not go to the API.
+pub(super) async fn respond(
+    live: &Live,
+    waiting: &Waiting,
+    route: Route<'_, '_>,
+    head: &Head<'_>,
+    body: RequestBody,
+    record: &mut RequestRecord,
+) -> Result<Response<ResponseBody>, Failure> {
+    let parts = head.parts;
+    match route {
+        // Somebody has typed the address of the token endpoint.
+        Route::Token(None)
+            if head.target.query.is_none()
+                && !parts.headers.contains_key(header::AUTHORIZATION)
+                && parts.headers.contains_key(&SEC_FETCH_MODE)
+                && respond::is_navigation(&parts.method, &parts.headers) =>
+        {
+            page(live, Page::Home, head, body, record).await
         }
+        Route::Token(named) => {
+            respond_to_token_call(live, waiting, named, head, &body, record).await
+        }
+        // Without an API, all that comes to this path is a token call.
+        Route::TokenOrApi(_) if live.upstream.is_none() => {
+            respond_to_token_call(live, waiting, None, head, &body, record).await
+        }
+        Route::JwkSet => {
+            record.served = Served::Page;
+            let set = jwk_set(live).ok_or(RouteRejection::NotFound(None))?;
+            Ok(own_response(set, &parts.method, record))
+        }
+        Route::Page(page) => {
+            let responding = self::page(live, page, head, body, record);
+            waiting.decided(responding).await?
+        }
+        Route::Api(_) | Route::TokenOrApi(_) => Err(RouteRejection::NotFound(None).into()),
+    }
+}
+
+async fn respond_to_token_call(
+    live: &Live,
+    waiting: &Waiting,
+    named: Option<TokenCall>,
+    head: &Head<'_>,
+    body: &RequestBody,
+    record: &mut RequestRecord,
+) -> Result<Response<ResponseBody>, Failure> {
+    let responding = token(live, named, head, (body, true), record);
+    match waiting.decided(responding).await?? {
+        TokenOutcome::Responded(response) => Ok(own_response(response, &head.parts.method, record)),
+        TokenOutcome::NotTokenCall(_) => Err(RouteRejection::ModeNotOnce.into()),
     }
 }
 
@@ -97,7 +97,7 @@ async fn token(
     live: &Live,
     named: Option<TokenCall>,
     head: &Head<'_>,
-    body: (&mut RequestBody, bool),
+    body: (&RequestBody, bool),
     record: &mut RequestRecord,
 ) -> Result<TokenOutcome, Failure> {
     let endpoints = &live.endpoints;
@@ -143,7 +143,7 @@ async fn page(
 }
 
 /// A response of this program as HTTP, and in the record.
-fn own_response(
+pub(super) fn own_response(
     mut response: OwnResponse,
     method: &Method,
     record: &mut RequestRecord,

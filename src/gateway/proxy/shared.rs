@@ -2,13 +2,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, AtomicU64, Ordering},
+    atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::{Live, Places};
+use super::Live;
 use crate::{
     request::{rejections::Rejections, verify::Verifier},
     telemetry::{
@@ -24,8 +24,8 @@ pub struct Shared {
     pub generation: AtomicU64,
     /// Verifies signed calls.
     pub verifier: Arc<Verifier>,
-    /// The requests being served.
-    pub places: Arc<Places>,
+    /// The number of requests that are being served.
+    pub in_flight: AtomicUsize,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
     /// The conditions that last, such as a full disk.

@@ -77,7 +77,7 @@ impl Endpoints {
         route: &route::RouteRules,
         named: Option<TokenCall>,
         head: &Head<'_>,
-        (body, may_reject_early): (&mut RequestBody, bool),
+        (body, may_reject_early): (&RequestBody, bool),
         (noted, facts): (&mut Option<TokenCall>, &mut Facts),
     ) -> Result<TokenOutcome, Failure> {
         let headers = &head.parts.headers;
@@ -89,9 +89,9 @@ impl Endpoints {
                 facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
                 return Err(failure);
             }
-            collected.hold_form(body.read_whole().await?, &limits)?;
+            collected.read_form(body.hold().await?, &limits)?;
         }
-        let form = collected.held.as_deref().unwrap_or_default();
+        let form = body.held()?.unwrap_or_default();
         let Some(call) = route.token_call(named, head, form, &collected.parameters)? else {
             return Ok(TokenOutcome::NotTokenCall(collected));
         };
@@ -106,8 +106,8 @@ impl Endpoints {
         &self,
         call: TokenCall,
         head: &Head<'_>,
-        mut collected: Collected,
-        body: &mut RequestBody,
+        collected: Collected,
+        body: &RequestBody,
         facts: &mut Facts,
     ) -> Result<OwnResponse, Failure> {
         if !collected.signed {
@@ -116,7 +116,7 @@ impl Endpoints {
         let purpose = Purpose::of(call);
         let placement = purpose.location_rule();
         if collected.needs_body(self.verify.signature.methods, placement)? {
-            collected.held = Some(body.read_whole().await?);
+            body.hold().await?;
         }
         let protocol = collected
             .parameters
@@ -139,7 +139,7 @@ impl Endpoints {
             query: head.target.query.unwrap_or_default(),
             parameters: &collected.parameters,
             credentials,
-            body: collected.held.as_deref(),
+            body: body.held()?,
             caller: head.received.nearest_address,
             secure: head.received.secure,
             is_described: false,

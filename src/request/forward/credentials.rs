@@ -2,7 +2,11 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use crate::oauth::percent;
+use super::ForwardParams;
+use crate::{
+    oauth::{Deviation, DeviationSet, ParameterLocation, Parameters, percent},
+    request::policy::{call::Call, permit::Permit},
+};
 
 /// What is taken out of query and form before they go to the API.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +18,27 @@ pub struct Rewriting {
 }
 
 impl Rewriting {
+    /// What is taken out of a permitted call. An observed call goes on as if this program were not there.
+    pub fn of(
+        call: &Call<'_>,
+        permit: &Permit,
+        deviations: DeviationSet,
+        params: &ForwardParams,
+    ) -> Self {
+        let is_observed = permit.kind().is_none();
+        Self {
+            strips_credentials: call.collected.signed
+                && !is_observed
+                && !params.forwards_authorization(permit),
+            drops_repeats: !is_observed && deviations.contains(Deviation::RepeatsOnce),
+        }
+    }
+
+    /// Whether anything may have to be taken out of the parameters at this place.
+    pub fn concerns(self, parameters: &Parameters, place: ParameterLocation) -> bool {
+        self.drops_repeats || self.strips_credentials && parameters.has_oauth_name_in(place)
+    }
+
     /// The query without what is taken out, each pair with its `&`; `None` if that is nothing. `form` is the form that comes with
     /// it, empty if there is none.
     pub fn query(self, query: &[u8], form: &[u8]) -> Option<Vec<u8>> {

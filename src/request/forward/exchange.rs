@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{
     ForwardError, ForwardFault, ForwardParams,
     pool::{Lease, Pool, UpstreamBody},
-    request::Outgoing,
+    request::UpstreamHead,
 };
 use crate::{
     base::cold,
@@ -35,6 +35,9 @@ use crate::{
 /// and an API that sends nothing else is broken.
 const MAX_BEFORE_RESPONSE: u64 = 256 * 1024;
 
+/// The response of the API, whose body is still to come, and the connection that it comes by.
+pub type Answered = (Response<Incoming>, Lease);
+
 /// Why an attempt has no response.
 enum NoResponse {
     /// hyper has written nothing of the request and has given its body back.
@@ -48,33 +51,27 @@ enum NoResponse {
 /// # Errors
 /// [`ForwardFault::Unreachable`], [`ForwardFault::ApiTooSlow`], [`ForwardFault::BrokenResponse`], [`ForwardFault::Internal`] and
 /// each [`BodyRejection`].
-#[expect(
-    clippy::manual_async_fn,
-    reason = "an async function has its arguments twice"
-)]
-pub fn send(
+pub async fn send(
     pool: &Rc<Pool>,
     caller: &CallerStream,
     now: Instant,
-    outgoing: &Outgoing<'_>,
+    head: &UpstreamHead<'_>,
     body: &mut UpstreamBody,
-) -> impl Future<Output = Result<(Response<Incoming>, Lease), ForwardError>> {
-    async move {
-        if let Some(lease) = pool.reuse(outgoing.websocket, now) {
-            let wait = Wait::new(&lease, caller, outgoing.params, now);
-            match attempt(pool, lease, wait, outgoing, body).await {
-                Ok(answered) => return Ok(answered),
-                Err(NoResponse::Failed(failure)) => return Err(failure),
-                Err(NoResponse::Unwritten) => {}
-            }
+) -> Result<Answered, ForwardError> {
+    if let Some(lease) = pool.reuse(head.websocket, now) {
+        let wait = Wait::new(&lease, caller, head.params, now);
+        match attempt(pool, lease, wait, head, body).await {
+            Ok(answered) => return Ok(answered),
+            Err(NoResponse::Failed(failure)) => return Err(failure),
+            Err(NoResponse::Unwritten) => {}
         }
-        let lease = cold::boxed(pool.connect(outgoing.websocket)).await?;
-        let wait = Wait::new(&lease, caller, outgoing.params, Instant::now());
-        match cold::boxed(attempt(pool, lease, wait, outgoing, body)).await {
-            Ok(answered) => Ok(answered),
-            Err(NoResponse::Failed(failure)) => Err(failure),
-            Err(NoResponse::Unwritten) => Err(unanswered().into()),
-        }
+    }
+    let lease = cold::boxed(pool.connect(head.websocket)).await?;
+    let wait = Wait::new(&lease, caller, head.params, Instant::now());
+    match cold::boxed(attempt(pool, lease, wait, head, body)).await {
+        Ok(answered) => Ok(answered),
+        Err(NoResponse::Failed(failure)) => Err(failure),
+        Err(NoResponse::Unwritten) => Err(unanswered().into()),
     }
 }
 
@@ -82,58 +79,52 @@ fn unanswered() -> ForwardFault {
     ForwardFault::BrokenResponse("the connection ended before a response".into())
 }
 
-#[expect(
-    clippy::manual_async_fn,
-    reason = "an async function has its arguments twice"
-)]
-fn attempt(
+async fn attempt(
     pool: &Pool,
     mut lease: Lease,
     mut wait: Wait<'_>,
-    outgoing: &Outgoing<'_>,
+    head: &UpstreamHead<'_>,
     body: &mut UpstreamBody,
-) -> impl Future<Output = Result<(Response<Incoming>, Lease), NoResponse>> {
-    async move {
-        let internal = |fault: ForwardFault| NoResponse::Failed(fault.into());
-        let answered = match &mut lease {
-            Lease::Http1(http1) => {
-                let request = if body.is_end_stream() && !outgoing.websocket && !pool.keeps_case() {
-                    let head = outgoing.written_head(http1.watch.head_memory());
-                    let waiting = http1.watch.write_head(head.map_err(internal)?);
-                    waiting.map_err(|_| internal(unanswered()))?;
-                    stand_in(&outgoing.parts.method, mem::take(&mut http1.room))
-                } else {
-                    outgoing.over_http1(mem::take(body)).map_err(internal)?
-                };
-                http1.watch.limit_reading(Some(MAX_BEFORE_RESPONSE));
-                let sent = pin!(http1.sender.try_send_request(request));
-                wait.for_response(sent).await
+) -> Result<Answered, NoResponse> {
+    let internal = |fault: ForwardFault| NoResponse::Failed(fault.into());
+    let answered = match &mut lease {
+        Lease::Http1(http1) => {
+            let request = if body.is_end_stream() && !head.websocket && !pool.keeps_case() {
+                let written = head.written_head(http1.watch.head_memory());
+                let waiting = http1.watch.write_head(written.map_err(internal)?);
+                waiting.map_err(|_| internal(unanswered()))?;
+                stand_in(&head.parts.method, mem::take(&mut http1.room))
+            } else {
+                head.over_http1(mem::take(body)).map_err(internal)?
+            };
+            http1.watch.limit_reading(Some(MAX_BEFORE_RESPONSE));
+            let sent = pin!(http1.sender.try_send_request(request));
+            wait.for_response(sent).await
+        }
+        Lease::Http2(http2) => {
+            let request = head.over_http2(mem::take(body), pool.is_secure());
+            let request = request.map_err(internal)?;
+            let sent = pin!(http2.sender.try_send_request(request));
+            wait.for_response(sent).await
+        }
+    };
+    match answered {
+        Ok(Ok(response)) => {
+            if let Lease::Http1(http1) = &mut lease {
+                http1.watch.limit_reading(None);
+                http1.outdated = response.version() != Version::HTTP_11;
             }
-            Lease::Http2(http2) => {
-                let request = outgoing.over_http2(mem::take(body), pool.is_secure());
-                let request = request.map_err(internal)?;
-                let sent = pin!(http2.sender.try_send_request(request));
-                wait.for_response(sent).await
+            Ok((response, lease))
+        }
+        Ok(Err(error)) => Err(wait.explain(&lease, error, body)),
+        Err(failure) => {
+            // The connection may be dead: other requests would wait as long on it.
+            if let Lease::Http2(http2) = &lease
+                && http2.watch.arrived() == wait.arrived_before
+            {
+                pool.forget(http2);
             }
-        };
-        match answered {
-            Ok(Ok(response)) => {
-                if let Lease::Http1(http1) = &mut lease {
-                    http1.watch.limit_reading(None);
-                    http1.outdated = response.version() != Version::HTTP_11;
-                }
-                Ok((response, lease))
-            }
-            Ok(Err(error)) => Err(wait.explain(&lease, error, body)),
-            Err(failure) => {
-                // The connection may be dead: other requests would wait as long on it.
-                if let Lease::Http2(http2) = &lease
-                    && http2.watch.arrived() == wait.arrived_before
-                {
-                    pool.forget(http2);
-                }
-                Err(NoResponse::Failed(failure))
-            }
+            Err(NoResponse::Failed(failure))
         }
     }
 }

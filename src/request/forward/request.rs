@@ -116,43 +116,37 @@ pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
     }
 }
 
-/// A permitted call on its way to the API.
-pub struct UpstreamCall {
-    /// The signed statement about the caller.
-    pub assertion: Option<HeaderValue>,
-    /// Path and query to ask for, with the API's own path in front.
-    pub target: PathAndQuery,
-    /// The names of the fields that came.
-    pub names: FieldNames,
-    /// The origin of the request.
-    pub received: ReceivedAs,
-    /// The trace that the API is to go on with.
-    pub trace: Option<ToApi>,
-}
-
-/// A permitted call in the form that the API gets.
-pub struct Outgoing<'a> {
+/// The head of a permitted call as the API gets it, in any version of HTTP.
+pub struct UpstreamHead<'a> {
     /// The head as the caller sent it.
     pub parts: &'a Parts,
+    /// The names of the fields that came.
+    pub names: &'a FieldNames,
     /// The rules by which it is rewritten.
     pub params: &'a ForwardParams,
     /// The proof.
     pub permit: &'a Permit,
     /// The id of the request.
     pub request_id: &'a HeaderValue,
-    /// The rest of the call.
-    pub call: &'a UpstreamCall,
+    /// Path and query to ask for, with the API's own path in front.
+    pub target: PathAndQuery,
+    /// The origin of the request.
+    pub received: ReceivedAs,
+    /// The signed statement about the caller.
+    pub assertion: Option<HeaderValue>,
+    /// The trace that the API is to go on with.
+    pub trace: Option<ToApi>,
     /// It begins a handshake of WebSocket.
     pub websocket: bool,
 }
 
-impl Outgoing<'_> {
+impl UpstreamHead<'_> {
     /// The head over HTTP/1.1 of a request without a body, in `memory`.
     ///
     /// # Errors
     /// [`ForwardFault::Internal`]: the caller cannot be described to the API.
     pub fn written_head(&self, memory: Vec<u8>) -> Result<WrittenHead, ForwardFault> {
-        let mut head = WrittenHead::begin(memory, &self.parts.method, &self.call.target);
+        let mut head = WrittenHead::begin(memory, &self.parts.method, &self.target);
         self.fields(Some(0), |name, value| head.push(name, value))?;
         Ok(head.end())
     }
@@ -160,20 +154,20 @@ impl Outgoing<'_> {
     /// The request in the form of HTTP/1.1.
     ///
     /// # Errors
-    /// As [`Outgoing::written_head`].
+    /// As [`UpstreamHead::written_head`].
     pub fn over_http1(&self, body: UpstreamBody) -> Result<Request<UpstreamBody>, ForwardFault> {
         let mut headers = self.room();
         self.fields(body.size_hint().exact(), |name, value| {
             headers.append(name, value.clone());
         })?;
-        let uri = Uri::from(self.call.target.clone());
+        let uri = Uri::from(self.target.clone());
         Ok(self.request(uri, headers, body))
     }
 
     /// The request in the form of HTTP/2 (RFC 9113 §8.2.2, §8.3.1).
     ///
     /// # Errors
-    /// As [`Outgoing::written_head`]; a value of Host is always an authority.
+    /// As [`UpstreamHead::written_head`]; a value of Host is always an authority.
     pub fn over_http2(
         &self,
         body: UpstreamBody,
@@ -196,7 +190,7 @@ impl Outgoing<'_> {
             uri::Scheme::HTTP
         });
         parts.authority = Some(host.as_bytes().try_into().map_err(internal)?);
-        parts.path_and_query = Some(self.call.target.clone());
+        parts.path_and_query = Some(self.target.clone());
         let uri = Uri::from_parts(parts).map_err(internal)?;
         let mut request = self.request(uri, headers, body);
         *request.version_mut() = Version::HTTP_2;
@@ -229,9 +223,8 @@ impl Outgoing<'_> {
         length: Option<u64>,
         mut put: impl FnMut(&HeaderName, &HeaderValue),
     ) -> Result<(), ForwardFault> {
-        let (params, call) = (self.params, self.call);
-        let (received, headers) = (&call.received, &self.parts.headers);
-        let present = call.names.present;
+        let (params, received, headers) = (self.params, &self.received, &self.parts.headers);
+        let present = self.names.present;
         let host = match &params.host {
             HostMode::Public => &received.authority,
             HostMode::Fixed(host) => host,
@@ -270,19 +263,18 @@ impl Outgoing<'_> {
         // Not `Via`: nginx and others do not compress responses to requests that have it.
         put(&COUNTERSIGN_HOP, &params.hop);
         put(&X_REQUEST_ID, self.request_id);
-        if let Some(trace) = &call.trace {
+        if let Some(trace) = &self.trace {
             put(&TRACEPARENT, &trace.traceparent);
         }
         // Only ours: callers' copies in any spelling have been dropped.
-        let assertion = call.assertion.as_ref();
+        let assertion = self.assertion.as_ref();
         Ok(params.identity.fields(self.permit, assertion, put)?)
     }
 
     /// Whether the API sees the caller's field as it is. The operator's drop list wins, even for fields that would otherwise
     /// be forwarded. Fields that are written here are not among them.
     fn passes(&self, name: &HeaderName) -> bool {
-        let (params, call) = (self.params, self.call);
-        let (received, text) = (&call.received, name.as_str());
+        let (params, received, text) = (self.params, &self.received, name.as_str());
         let passes = match text {
             // Always written here.
             "host" | "x-request-id" => false,
@@ -308,11 +300,11 @@ impl Outgoing<'_> {
             // `Connection` cannot remove fields that change how the API reads a body that is signed.
             "content-type" | "content-encoding" => return true,
             "cookie" => true,
-            "traceparent" => call.trace.is_none(),
-            "tracestate" => call.trace.as_ref().is_none_or(|trace| trace.keeps_state),
+            "traceparent" => self.trace.is_none(),
+            "tracestate" => self.trace.as_ref().is_none_or(|trace| trace.keeps_state),
             _ => !is_hop_by_hop(name) && !params.lookalikes.contains(text.as_bytes()),
         };
-        passes && !call.names.in_connection.contains(name)
+        passes && !self.names.in_connection.contains(name)
     }
 }
 

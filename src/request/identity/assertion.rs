@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 
 use super::{
@@ -21,8 +21,7 @@ use crate::{
         random,
     },
     records::store::cached::CachedAssertion,
-    request::policy::{access::CallerKind, permit::Permit},
-    wire::origin::Origin,
+    request::policy::{access::CallerKind, call::Call, permit::Permit},
 };
 
 /// `typ` of an assertion, by which an API tells it from the other JWTs of the same keys (RFC 8725 §3.11).
@@ -69,17 +68,6 @@ pub struct Claims<'a> {
     /// The URL of the request without query, in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub htu: Option<&'a str>,
-}
-
-/// A call that an assertion may be bound to.
-#[derive(Debug, Clone, Copy)]
-pub struct AssertedCall<'a> {
-    /// The method as sent.
-    pub method: &'a Method,
-    /// The origin of the public URL for which it was signed.
-    pub origin: &'a Origin,
-    /// The path for which it was signed.
-    pub path: &'a [u8],
 }
 
 /// Makes assertions.
@@ -130,7 +118,7 @@ impl Assertion {
     pub(super) fn value(
         &self,
         permit: &Permit,
-        call: &AssertedCall<'_>,
+        call: &Call<'_>,
     ) -> Result<Option<HeaderValue>, Fault> {
         let kind = match permit.kind() {
             None | Some(CallerKind::Anonymous) => return Ok(None),
@@ -162,7 +150,7 @@ impl Assertion {
         &self,
         permit: &Permit,
         kind: CallerKind,
-        call: &AssertedCall<'_>,
+        call: &Call<'_>,
         now: UnixTime,
     ) -> Result<HeaderValue, Fault> {
         const UNWRITABLE: Fault = Fault("an assertion has no field value");
@@ -170,8 +158,8 @@ impl Assertion {
         let scope = permissions.map_or(Ok(""), HeaderValue::to_str);
         let jti = random::identifier().map_err(|_| Fault("the random generator failed"))?;
         let htu = (self.bind == Bind::Request).then(|| {
-            let path = str::from_utf8(call.path).map_err(|_| UNWRITABLE)?;
-            Ok(format!("{}{path}", call.origin))
+            let path = str::from_utf8(&call.signed_path).map_err(|_| UNWRITABLE)?;
+            Ok(format!("{}{path}", call.url.origin))
         });
         let htu = htu.transpose()?;
         let claims = Claims {
@@ -184,7 +172,7 @@ impl Assertion {
             iat: now.0,
             exp: now.after(self.ttl).0,
             jti: &jti,
-            htm: htu.as_ref().map(|_| call.method.as_str()),
+            htm: htu.as_ref().map(|_| call.head.parts.method.as_str()),
             htu: htu.as_deref(),
         };
         let jwt = self.signer.sign(&claims)?;

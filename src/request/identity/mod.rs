@@ -8,8 +8,8 @@ pub mod settings;
 use http::{HeaderName, HeaderValue};
 use thiserror::Error;
 
-pub use self::assertion::{AssertedCall, Assertion, Bind, Claims};
-use crate::request::policy::permit::Permit;
+pub use self::assertion::{Assertion, Bind, Claims};
+use crate::request::policy::{call::Call, permit::Permit};
 
 /// Field names under which the API learns who calls.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl Identity {
     pub fn assertion(
         &self,
         permit: &Permit,
-        call: &AssertedCall<'_>,
+        call: &Call<'_>,
     ) -> Result<Option<HeaderValue>, Fault> {
         match &self.assertion {
             None => Ok(None),

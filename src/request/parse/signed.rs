@@ -21,7 +21,7 @@ use crate::{
         is_oauth_scheme,
     },
     wire::server::{
-        buffered::{BufferedBody, Reservation, Shares},
+        buffered::{Reservation, Shares},
         caller_stream::Limits,
         rejection::BodyRejection,
     },
@@ -68,21 +68,19 @@ impl<'r> SignedRequest<'r> {
     }
 }
 
-/// The parameters of a request, and its body where that had to be read.
+/// The parameters of a request.
 #[derive(Debug)]
 pub struct Collected {
     /// The parameters of header, query and form.
     pub parameters: Pooled,
     /// The request carries OAuth credentials.
     pub signed: bool,
-    /// The body, if it was read: a form, or one with a hash.
-    pub held: Option<BufferedBody>,
-    /// That body is a form.
+    /// Those of a form are among them.
     pub form: bool,
 }
 
 impl Collected {
-    /// Collects the parameters of header and query; those of a form follow with [`Collected::hold_form`].
+    /// Collects the parameters of header and query; those of a form follow with [`Collected::read_form`].
     ///
     /// # Errors
     /// Two Authorization lines (either could be the one that counts), and [`BodyRejection`] where `memory` has no room left
@@ -103,7 +101,6 @@ impl Collected {
         Ok(Self {
             signed: authorization.is_some() || parameters.has_protocol_parameter(),
             parameters,
-            held: None,
             form: false,
         })
     }
@@ -113,24 +110,23 @@ impl Collected {
     /// # Errors
     /// [`BodyRejection::TooLarge`] past `form_fields`, and [`BodyRejection::Busy`] where there is no memory left for the
     /// parameters.
-    pub fn hold_form(&mut self, body: BufferedBody, limits: &Limits) -> Result<(), BodyRejection> {
-        if has_more_fields(&body, limits.form_fields) {
+    pub fn read_form(&mut self, form: &[u8], limits: &Limits) -> Result<(), BodyRejection> {
+        if has_more_fields(form, limits.form_fields) {
             return Err(BodyRejection::TooLarge);
         }
-        let _ = self.parameters.read_body(&body);
-        self.parameters.count(body.len(), limits.form_shares)?;
+        let _ = self.parameters.read_body(form);
+        self.parameters.count(form.len(), limits.form_shares)?;
         self.signed |= self.parameters.has_protocol_parameter();
         self.form = true;
-        self.held = Some(body);
         Ok(())
     }
 
-    /// Whether the body has to be read before the call can be verified: the parameters have a hash of it.
+    /// Whether a body that is not a form has to be read before the call can be verified: the parameters have a hash of it.
     ///
     /// # Errors
     /// [`ShapeError`]: parameters that are not in shape are rejected before the body has arrived.
     pub fn needs_body(&self, methods: MethodSet, rule: LocationRule) -> Result<bool, ShapeError> {
-        if self.held.is_some() || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
+        if self.form || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
             return Ok(false);
         }
         self.parameters.protocol(methods, rule)?;

@@ -1,6 +1,7 @@
 //! The rights of callers: operations, permits, rates and path conventions.
 
 pub mod access;
+pub mod call;
 pub mod caller_rules;
 pub mod conventions;
 pub mod frame_ancestors;

@@ -7,16 +7,14 @@ use http::{HeaderName, HeaderValue};
 use super::{
     PolicyRejection, UnmetRule,
     access::CallerKind,
-    operations::{Found, Operations, ParameterHeader},
+    call::Call,
+    operations::{Found, ParameterHeader},
 };
 use crate::{
     base::names::{ConsumerKey, Permission, UserId},
     oauth::Parameters,
     records::store::cached::{ConsumerCredentials, FieldValues, LocalAccess},
-    request::{
-        parse::caller_facts::CallerFacts,
-        verify::{Credential, Verified},
-    },
+    request::verify::{Credential, Verified},
 };
 
 /// The proof that a request may be forwarded. `forward` sends nothing without one; only this file makes one.
@@ -37,18 +35,7 @@ enum Bearer {
     Observed,
 }
 
-/// A call as the rules of its operation see it.
-#[derive(Debug, Clone, Copy)]
-pub struct JudgedCall<'a> {
-    /// All operations.
-    pub operations: &'a Operations,
-    /// The one that it matches.
-    pub found: &'a Found<'a>,
-    /// The facts about its caller.
-    pub caller: CallerFacts,
-}
-
-impl JudgedCall<'_> {
+impl Call<'_> {
     /// Checks every rule of the operation, after the credentials.
     fn check(&self, bearer: &Bearer) -> Result<(), PolicyRejection> {
         self.found.check_method()?;
@@ -67,7 +54,7 @@ impl JudgedCall<'_> {
     }
 
     fn check_caller(&self) -> Result<(), PolicyRejection> {
-        match self.found.unmet_by(&self.caller) {
+        match self.found.unmet_by(&self.head.received.facts) {
             None => Ok(()),
             unmet => Err(self.operations.forbidden(unmet)),
         }
@@ -83,19 +70,15 @@ impl Permit {
         }
     }
 
-    /// Permits a verified signed call, if the operation is open to it; `parameters` are those that were verified.
+    /// Permits a verified signed call, if the operation is open to it.
     ///
     /// # Errors
     /// [`PolicyRejection::NotPermitted`], [`PolicyRejection::MethodNotAllowed`], or [`PolicyRejection::TokenMissing`] for a call without a
     /// token wherever `application` is not admitted, listed or not: such a caller does not learn what exists.
-    pub fn for_signed(
-        verified: Verified,
-        parameters: &Parameters,
-        call: &JudgedCall<'_>,
-    ) -> Result<Self, PolicyRejection> {
+    pub fn for_signed(verified: Verified, call: &Call<'_>) -> Result<Self, PolicyRejection> {
         let operation = call.found.operation();
         let named = operation.map_or(&[][..], |operation| &operation.headers);
-        let headers = headers(&verified, parameters, named);
+        let headers = headers(&verified, &call.collected.parameters, named);
         let forward_authorization = operation.and_then(|it| it.forward_authorization);
         let bearer = match verified.into_credential() {
             Credential::AccessToken(access) => Bearer::Consumer(access),
@@ -121,7 +104,7 @@ impl Permit {
     ///
     /// # Errors
     /// [`PolicyRejection::NotPermitted`] or [`PolicyRejection::MethodNotAllowed`].
-    pub fn for_session(user: UserId, call: &JudgedCall<'_>) -> Result<Self, PolicyRejection> {
+    pub fn for_session(user: UserId, call: &Call<'_>) -> Result<Self, PolicyRejection> {
         let bearer = Bearer::User(user);
         call.check(&bearer)?;
         Ok(Self::without_headers(bearer))
@@ -133,7 +116,7 @@ impl Permit {
     /// [`PolicyRejection::NoCredentials`] wherever it is not: a stranger does not learn what exists, nor with which methods.
     /// [`PolicyRejection::MethodNotAllowed`] only where one of the listed methods is open to everyone, and
     /// [`PolicyRejection::NotPermitted`] only where the operation is, but not from the caller's address.
-    pub fn for_anonymous(call: &JudgedCall<'_>) -> Result<Self, PolicyRejection> {
+    pub fn for_anonymous(call: &Call<'_>) -> Result<Self, PolicyRejection> {
         if !call.found.access().admits(CallerKind::Anonymous) {
             return Err(PolicyRejection::NoCredentials);
         }
@@ -147,7 +130,7 @@ impl Permit {
     /// # Errors
     /// [`PolicyRejection::NotPermitted`] where no operation of the path may be called from the caller's address. On other paths
     /// those of [`Permit::for_anonymous`].
-    pub fn for_preflight(call: &JudgedCall<'_>) -> Result<Self, PolicyRejection> {
+    pub fn for_preflight(call: &Call<'_>) -> Result<Self, PolicyRejection> {
         match call.found {
             Found::Operation(_) | Found::OtherMethod(_) => {
                 call.check_caller()?;

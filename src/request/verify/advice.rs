@@ -5,8 +5,9 @@
 //! on a thread of its own, one request after the other, and never takes more than a twentieth of a core: wrong signatures cannot
 //! delay other requests.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use http_body::Body as _;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::{
     sync::{Mutex, Semaphore},
@@ -22,6 +23,7 @@ use crate::{
         diagnosis::{self, Mistake, WrongSignature, diagnose},
     },
     request::parse::signed::SignedRequest,
+    wire::server::request::RequestBody,
 };
 
 /// The amount of advice in a response to a wrong signature.
@@ -37,12 +39,23 @@ pub enum Advice {
 }
 
 /// A body that was not read, because no signature covers it: a consumer may have signed it by mistake.
-pub trait UnreadBody {
-    /// Whether it consists of parts (RFC 7578), which no signature covers.
-    fn is_multipart(&self) -> bool;
+#[derive(Clone, Copy)]
+pub struct UnreadBody<'b> {
+    /// The body.
+    pub body: &'b RequestBody,
+    /// It consists of parts (RFC 7578), which no signature covers.
+    pub is_multipart: bool,
+}
 
+impl<'b> UnreadBody<'b> {
     /// Reads it, if its announced length is at most `limit` bytes.
-    fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>>;
+    async fn read(self, limit: usize) -> Option<&'b [u8]> {
+        let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
+        match length <= limit {
+            true => self.body.hold().await.ok(),
+            false => None,
+        }
+    }
 }
 
 /// Diagnoses take at most one part in this many of a core's time, in the whole process; one part in 20 suffices for some ten
@@ -149,7 +162,7 @@ impl Adviser {
         &self,
         rules: &VerifyRules,
         request: &SignedRequest<'_>,
-        unread: Option<&mut dyn UnreadBody>,
+        unread: Option<UnreadBody<'_>>,
         credential: &Credential,
         now: UnixTime,
     ) -> Advised {
@@ -163,7 +176,7 @@ impl Adviser {
                 ..Advised::default()
             };
         };
-        let is_multipart = unread.as_ref().is_some_and(|unread| unread.is_multipart());
+        let is_multipart = unread.is_some_and(|unread| unread.is_multipart);
         let mut parameters = request.parameters.iter();
         let is_form = parameters.any(|parameter| parameter.location == ParameterLocation::Body);
         let body = match unread {

@@ -60,7 +60,7 @@ pub(super) struct Check<'v> {
 
 impl<'v> Check<'v> {
     /// All of it: timestamp, credentials, and then as [`Self::of`].
-    pub(super) fn run(self, unread: Option<&'v mut (dyn UnreadBody + 'v)>) -> Verification<'v> {
+    pub(super) fn run(self, unread: Option<UnreadBody<'v>>) -> Verification<'v> {
         let Self {
             verifier, request, ..
         } = self;
@@ -84,7 +84,7 @@ impl<'v> Check<'v> {
         self,
         credential: Credential,
         loaded: Option<Moment>,
-        unread: Option<&'v mut (dyn UnreadBody + 'v)>,
+        unread: Option<UnreadBody<'v>>,
     ) -> Verification<'v> {
         let Self {
             verifier,
@@ -129,7 +129,7 @@ impl<'v> Check<'v> {
     /// The rejection of a wrong signature, with advice where it is given.
     async fn advise_on_wrong(
         &self,
-        unread: Option<&mut dyn UnreadBody>,
+        unread: Option<UnreadBody<'_>>,
         credential: &Credential,
     ) -> VerifyError {
         let Self {

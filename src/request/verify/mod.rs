@@ -103,7 +103,7 @@ impl Verifier {
         rules: &'v VerifyRules,
         purpose: Purpose,
         request: &'v SignedRequest<'v>,
-        unread: Option<&'v mut (dyn UnreadBody + 'v)>,
+        unread: Option<UnreadBody<'v>>,
     ) -> Verification<'v> {
         let check = Check {
             verifier: self,

@@ -193,7 +193,7 @@ impl Bound {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
             verifier: Arc::clone(&services.verifier),
-            places: Arc::default(),
+            in_flight: AtomicUsize::new(0),
             metrics: Arc::clone(&services.metrics),
             conditions: Arc::clone(&services.conditions),
             rejections: Arc::clone(&services.rejections),

@@ -1,6 +1,7 @@
 //! The body of a request: forwarded as it arrives, or read whole before it is verified.
 
 use std::{
+    cell::{OnceCell, RefCell},
     future::poll_fn,
     io,
     pin::Pin,
@@ -24,14 +25,21 @@ use super::{
 };
 
 /// The body of the request being served. Trailers are dropped: nothing has proved them, and some APIs read them as fields.
+///
+/// A body that a signature covers, or that the advice needs, is read whole once and stays here until it goes on.
 pub struct RequestBody {
-    incoming: Incoming,
+    incoming: RefCell<Incoming>,
     caller: Rc<CallerStream>,
+    held: OnceCell<Result<BufferedBody, BodyRejection>>,
 }
 
 impl RequestBody {
     pub(super) fn new(incoming: Incoming, caller: Rc<CallerStream>) -> Self {
-        Self { incoming, caller }
+        Self {
+            incoming: RefCell::new(incoming),
+            caller,
+            held: OnceCell::new(),
+        }
     }
 
     /// The caller of the request.
@@ -39,21 +47,42 @@ impl RequestBody {
         &self.caller
     }
 
-    /// Reads the whole body, for a form or a hash that is proved before anything is forwarded.
+    /// Reads the whole body, for a form or a hash that is proved before anything is forwarded, and holds it.
     ///
     /// # Errors
     /// [`BodyRejection::TooLarge`] past `form_bytes`, [`BodyRejection::Busy`] where there is no memory for it,
     /// [`BodyRejection::TooSlow`] past `form_timeout`, and [`BodyRejection::Upload`] for a broken chunked coding and a
-    /// caller who left.
-    pub async fn read_whole(&mut self) -> Result<BufferedBody, BodyRejection> {
-        self.read_in(&API_FORMS).await
+    /// caller who left. Such a body stays unusable.
+    pub async fn hold(&self) -> Result<&[u8], BodyRejection> {
+        if self.held.get().is_none() {
+            let read = self.read_in(&API_FORMS).await;
+            let _ = self.held.set(read);
+        }
+        Ok(self.held()?.unwrap_or_default())
+    }
+
+    /// The body, if it was read.
+    ///
+    /// # Errors
+    /// Those of [`RequestBody::hold`], if that failed.
+    pub fn held(&self) -> Result<Option<&[u8]>, BodyRejection> {
+        match self.held.get() {
+            None => Ok(None),
+            Some(Ok(body)) => Ok(Some(body)),
+            Some(Err(rejection)) => Err(*rejection),
+        }
+    }
+
+    /// Takes the body out, if it was read.
+    pub fn take_held(&mut self) -> Option<BufferedBody> {
+        self.held.take()?.ok()
     }
 
     /// Reads the form of a page, which has memory of its own.
     ///
     /// # Errors
-    /// As [`RequestBody::read_whole`], with [`PAGE_BYTES`], [`PAGE_SHARES`] and `page_form_timeout` as bounds.
-    pub async fn read_page_form(&mut self) -> Result<BufferedBody, BodyRejection> {
+    /// As [`RequestBody::hold`], with [`PAGE_BYTES`], [`PAGE_SHARES`] and `page_form_timeout` as bounds.
+    pub async fn read_page_form(&self) -> Result<BufferedBody, BodyRejection> {
         let timeout = self.caller.limits().page_form_timeout;
         self.buffer(&PAGE_FORMS, PAGE_BYTES, PAGE_SHARES, timeout)
             .await
@@ -62,17 +91,17 @@ impl RequestBody {
     /// Reads the body of a request to the admin API, which has memory of its own.
     ///
     /// # Errors
-    /// As [`RequestBody::read_whole`].
-    pub async fn read_admin_body(&mut self) -> Result<BufferedBody, BodyRejection> {
+    /// As [`RequestBody::hold`].
+    pub async fn read_admin_body(&self) -> Result<BufferedBody, BodyRejection> {
         self.read_in(&ADMIN_BODIES).await
     }
 
     /// Reads the rest of the body and drops it, for at most this long, so that the connection can be used again.
-    pub async fn discard(&mut self, within: Duration) {
+    pub async fn discard(&self, within: Duration) {
         let until = Instant::now() + within;
         poll_fn(|context| {
             loop {
-                match Pin::new(&mut *self).poll_frame(context) {
+                match self.poll_data(context) {
                     Poll::Ready(Some(Ok(_))) => {}
                     Poll::Ready(None | Some(Err(_))) => return Poll::Ready(()),
                     Poll::Pending => return self.caller.poll_deadline(context, until),
@@ -82,10 +111,7 @@ impl RequestBody {
         .await;
     }
 
-    async fn read_in(
-        &mut self,
-        memory: &'static FormMemory,
-    ) -> Result<BufferedBody, BodyRejection> {
+    async fn read_in(&self, memory: &'static FormMemory) -> Result<BufferedBody, BodyRejection> {
         let limits = self.caller.limits();
         let (bytes, shares) = (limits.form_bytes, limits.form_shares);
         self.buffer(memory, bytes, shares, limits.form_timeout)
@@ -94,13 +120,13 @@ impl RequestBody {
 
     /// Reads the whole body, of at most `limit` bytes.
     async fn buffer(
-        &mut self,
+        &self,
         memory: &'static FormMemory,
         limit: usize,
         shares: Shares,
         timeout: Duration,
     ) -> Result<BufferedBody, BodyRejection> {
-        let expected = self.incoming.size_hint();
+        let expected = self.size_hint();
         if expected.lower() > limit as u64 {
             return Err(BodyRejection::TooLarge);
         }
@@ -112,7 +138,7 @@ impl RequestBody {
         let until = Instant::now() + timeout;
         loop {
             let frame = poll_fn(|context| {
-                if let Poll::Ready(frame) = Pin::new(&mut *self).poll_frame(context) {
+                if let Poll::Ready(frame) = self.poll_data(context) {
                     return Poll::Ready(Ok(frame));
                 }
                 whole.reservation.await_more(context)?;
@@ -135,6 +161,42 @@ impl RequestBody {
         whole.reservation.arrived()?;
         Ok(whole)
     }
+
+    /// The next data of the body.
+    fn poll_data(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        let mut incoming = self.incoming.borrow_mut();
+        loop {
+            let Poll::Ready(frame) = Pin::new(&mut *incoming).poll_frame(context) else {
+                if !matches!(self.caller.upload(), Upload::Awaited(_)) {
+                    self.caller.set_upload(Upload::Awaited(Instant::now()));
+                }
+                return Poll::Pending;
+            };
+            return Poll::Ready(match frame {
+                Some(Ok(frame)) if frame.is_data() => {
+                    self.caller.set_upload(if incoming.is_end_stream() {
+                        Upload::Done
+                    } else {
+                        Upload::Taken(Instant::now())
+                    });
+                    Some(Ok(frame))
+                }
+                Some(Ok(_)) => continue,
+                Some(Err(error)) => {
+                    let error = reason(&error);
+                    self.caller.set_upload(Upload::Failed(error));
+                    Some(Err(error))
+                }
+                None => {
+                    self.caller.set_upload(Upload::Done);
+                    None
+                }
+            });
+        }
+    }
 }
 
 impl Body for RequestBody {
@@ -145,43 +207,15 @@ impl Body for RequestBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
-        let this = self.get_mut();
-        loop {
-            let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(context) else {
-                if !matches!(this.caller.upload(), Upload::Awaited(_)) {
-                    this.caller.set_upload(Upload::Awaited(Instant::now()));
-                }
-                return Poll::Pending;
-            };
-            return Poll::Ready(match frame {
-                Some(Ok(frame)) if frame.is_data() => {
-                    this.caller.set_upload(if this.incoming.is_end_stream() {
-                        Upload::Done
-                    } else {
-                        Upload::Taken(Instant::now())
-                    });
-                    Some(Ok(frame))
-                }
-                Some(Ok(_)) => continue,
-                Some(Err(error)) => {
-                    let error = reason(&error);
-                    this.caller.set_upload(Upload::Failed(error));
-                    Some(Err(error))
-                }
-                None => {
-                    this.caller.set_upload(Upload::Done);
-                    None
-                }
-            });
-        }
+        self.poll_data(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.incoming.borrow().is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        self.incoming.borrow().size_hint()
     }
 }
 

@@ -36,8 +36,8 @@ impl RequestRecord {
         let reason = observed.map_or(self.verdict, respond::verdict);
         let diagnosis = failure.and_then(diagnosis);
         let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
-        let accepted = consumer.map(|key| self.worker.metrics().accepted_of(key));
-        self.worker.shared.rejections.add(RecordedRejection {
+        let accepted = consumer.map(|key| self.current.shared.metrics.accepted_of(key));
+        self.current.shared.rejections.add(RecordedRejection {
             number: 0,
             time: UnixTime::default(),
             request_id: Some(self.request_id.as_str().to_owned()),
@@ -99,7 +99,7 @@ impl RequestRecord {
             _ => return,
         };
         if let (Some(consumer), is_verified) = self.consumer() {
-            let metrics = self.worker.metrics();
+            let metrics = &self.current.shared.metrics;
             metrics.consumer(consumer, is_verified, is_rejected);
         }
     }
@@ -121,7 +121,7 @@ impl RequestRecord {
             upstream: self.upstream,
             rest,
         };
-        if let Some(traces) = &self.worker.shared.traces {
+        if let Some(traces) = &self.current.shared.traces {
             traces.end(trace, &ended);
         }
     }
@@ -210,7 +210,7 @@ impl RequestRecord {
 
     /// Counts it in the metrics.
     fn count(&self, took: Duration) {
-        let (metrics, facts) = (self.worker.metrics(), &self.facts);
+        let (metrics, facts) = (&self.current.shared.metrics, &self.facts);
         metrics.request(self.verdict);
         metrics.request.observe(took.as_secs_f64());
         self.current
@@ -224,7 +224,7 @@ impl RequestRecord {
         if facts.sender.previous_secret {
             metrics.previous_secrets.inc();
             if let (Some(consumer), _) = self.consumer() {
-                self.worker.shared.previous_secrets.used(consumer);
+                self.current.shared.previous_secrets.used(consumer);
             }
         }
         let rejected = self.failures().filter_map(skew_seconds);

@@ -1,6 +1,6 @@
 //! The overview: readiness, load, and the findings that need a person.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::atomic::Ordering::Relaxed};
 
 use askama::Template;
 use rustix::system::uname;
@@ -166,7 +166,7 @@ impl ConsoleRequest<'_> {
                 let nonces = readiness.nonces.window().entries();
                 Tiles::new(&minutes, enforces, (nonces, readiness.max_nonces))
             },
-            in_flight: Number(shared.places.in_flight()),
+            in_flight: Number(shared.in_flight.load(Relaxed) as u64),
             concurrent: Number(concurrent as u64),
             connections: Number(
                 shared

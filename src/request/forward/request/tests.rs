@@ -17,54 +17,58 @@ use crate::{
     },
 };
 
-/// A call and everything by which it is rewritten.
-struct Call {
+/// What a head is rewritten from.
+struct Sent {
     parts: Parts,
+    names: FieldNames,
     params: ForwardParams,
     permit: Permit,
     request_id: HeaderValue,
-    upstream: UpstreamCall,
-    websocket: bool,
+    believed: Option<ForwardedFamily>,
+    keeps_state: Option<bool>,
 }
 
-impl Call {
+impl Sent {
     fn new(method: &str, target: &'static str, headers: HeaderMap) -> Self {
         let (mut parts, ()) = Request::new(()).into_parts();
         parts.method = method.parse().expect("a method");
-        let upstream = UpstreamCall {
-            assertion: None,
-            target: PathAndQuery::from_static(target),
-            names: FieldNames {
-                present: NameFilter::new(&headers),
-                in_connection: named_by_connection(&headers).expect("well-formed"),
-            },
-            received: ReceivedAs {
-                authority: constant("api.test:81"),
-                secure: true,
-                believed: None,
-                forwarded_for: Some(constant("192.0.2.1")),
-            },
-            trace: None,
+        parts.uri = Uri::from_static(target);
+        let names = FieldNames {
+            present: NameFilter::new(&headers),
+            in_connection: named_by_connection(&headers).expect("well-formed"),
         };
         parts.headers = headers;
         Self {
             parts,
+            names,
             params: params(),
             permit: Permit::danger_without_verification(),
             request_id: constant("id"),
-            upstream,
-            websocket: false,
+            believed: None,
+            keeps_state: None,
         }
     }
 
-    const fn outgoing(&self) -> Outgoing<'_> {
-        Outgoing {
+    fn head(&self) -> UpstreamHead<'_> {
+        UpstreamHead {
             parts: &self.parts,
+            names: &self.names,
             params: &self.params,
             permit: &self.permit,
             request_id: &self.request_id,
-            call: &self.upstream,
-            websocket: self.websocket,
+            target: self.parts.uri.path_and_query().expect("a path").clone(),
+            received: ReceivedAs {
+                authority: constant("api.test:81"),
+                secure: true,
+                believed: self.believed,
+                forwarded_for: Some(constant("192.0.2.1")),
+            },
+            assertion: None,
+            trace: self.keeps_state.map(|keeps_state| ToApi {
+                traceparent: constant("ours"),
+                keeps_state,
+            }),
+            websocket: false,
         }
     }
 }
@@ -184,20 +188,16 @@ async fn a_written_head_has_the_lines_that_hyper_would_write() {
         let fields: Vec<_> = (0..random.below(24)).map(|_| random.of(&FIELDS)).collect();
         let method = random.of(&["GET", "HEAD", "POST", "DELETE", "PURGE"]);
         let target = random.of(&["/", "/a%20b?c=%2F&d", "/a?", "?a=b", "//a"]);
-        let mut call = Call::new(method, target, map(&fields));
+        let mut call = Sent::new(method, target, map(&fields));
         call.params.forwarded = random.below(2) == 0;
         if random.below(2) == 0 {
             call.params.host = HostMode::Fixed(constant("upstream"));
         }
         let families = [ForwardedFamily::Forwarded, ForwardedFamily::XForwarded];
         let [forwarded, x_forwarded] = families.map(Some);
-        call.upstream.received.believed = random.of(&[None, forwarded, x_forwarded]);
-        let keeps_state = random.of(&[None, Some(false), Some(true)]);
-        call.upstream.trace = keeps_state.map(|keeps_state| ToApi {
-            traceparent: constant("ours"),
-            keeps_state,
-        });
-        let outgoing = call.outgoing();
+        call.believed = random.of(&[None, forwarded, x_forwarded]);
+        call.keeps_state = random.of(&[None, Some(false), Some(true)]);
+        let outgoing = call.head();
         let head = outgoing.written_head(Vec::new()).expect("a head");
         let room = random.of(&[1, 7, 64, 4096]);
         let memory = HeaderMap::with_capacity(random.of(&[0, 40]));
@@ -217,22 +217,22 @@ async fn a_written_head_has_the_lines_that_hyper_would_write() {
 
 #[tokio::test]
 async fn a_head_is_written_for_nothing_but_its_stand_in() {
-    let call = Call::new("GET", "/", HeaderMap::new());
+    let call = Sent::new("GET", "/", HeaderMap::new());
     for other in ["POST", "GE", "GETS"] {
-        let head = call.outgoing().written_head(Vec::new()).expect("a head");
+        let head = call.head().written_head(Vec::new()).expect("a head");
         let other = stand_in(&other.parse().expect("a method"), HeaderMap::new());
         assert_eq!(arriving(Some(head), other, 4096).await, (Vec::new(), None));
     }
-    let general = call.outgoing().over_http1(UpstreamBody::Whole("x".into()));
-    let head = call.outgoing().written_head(Vec::new()).expect("a head");
+    let general = call.head().over_http1(UpstreamBody::Whole("x".into()));
+    let head = call.head().written_head(Vec::new()).expect("a head");
     let arrived = arriving(Some(head), general.expect("a request"), 4096).await;
     assert_eq!(arrived, (Vec::new(), None));
 }
 
 #[tokio::test]
 async fn no_head_goes_on_in_the_middle_of_another() {
-    let call = Call::new("GET", "/", HeaderMap::new());
-    let head = || call.outgoing().written_head(Vec::new()).expect("a head");
+    let call = Sent::new("GET", "/", HeaderMap::new());
+    let head = || call.head().written_head(Vec::new()).expect("a head");
     // The API responds while most of the head has no room.
     let (mut wire, mut api) = connection(8);
     let watch = wire.watch();
@@ -254,13 +254,13 @@ async fn no_head_goes_on_in_the_middle_of_another() {
 #[test]
 fn a_head_over_http_2_has_the_fields_of_one_over_http_1_1() {
     let headers = map(&[("accept", "*/*"), ("x-y", "1"), ("x-y", "2")]);
-    let call = Call::new("POST", "/a?b=%20", headers);
+    let call = Sent::new("POST", "/a?b=%20", headers);
     for body in [|| UpstreamBody::Empty, || UpstreamBody::Whole("x".into())] {
-        let http2 = call.outgoing().over_http2(body(), true).expect("a URL");
+        let http2 = call.head().over_http2(body(), true).expect("a URL");
         assert_eq!(http2.uri(), "https://api.test:81/a?b=%20");
         assert_eq!(http2.version(), Version::HTTP_2);
         assert_eq!(http2.method(), "POST");
-        let http1 = call.outgoing().over_http1(body()).expect("a request");
+        let http1 = call.head().over_http1(body()).expect("a request");
         assert_eq!(http1.uri(), "/a?b=%20");
         let mut fields = http2.headers().clone();
         assert_eq!(fields.remove(header::TE), Some(constant("trailers")));

@@ -1,0 +1,294 @@
+//! A worker and the steps of its requests: `answer` calls `serve`, which calls `admit`, and then `forward::respond`.
+
+use std::{
+    cell::RefCell,
+    net::IpAddr,
+    rc::Rc,
+    sync::{Arc, atomic::Ordering},
+};
+
+use http::{Method, Request, Response, request::Parts};
+use http_body::Body as _;
+
+use super::{
+    Current, InFlight, Phase, RequestRecord, Served, Shared, Waiting, begin, decide,
+    forward::{self, ApiResponse},
+    handshake, receive,
+    service::{self, ASTERISK, options, own_response},
+};
+use crate::{
+    base::{cold, peer::Peer, random},
+    provider::{endpoints::TokenOutcome, respond::Failure},
+    request::{
+        parse::{head, origin::PublicUrl},
+        policy::call::CallBody,
+        rejections::RecordedRejection,
+        route::Route,
+    },
+    telemetry::{
+        lines::ACCESS,
+        metrics::{HandshakeFailure, Metrics, Verdict},
+        request_id::{self, RequestId, RequestIds},
+        traces::Traces,
+    },
+    wire::server::{
+        caller_stream::Limits,
+        handler::Handler,
+        request::RequestBody,
+        response::{Gone, ResponseBody},
+    },
+};
+
+/// A worker: its part of the connections, and its own connections to the API.
+pub struct Worker {
+    shared: Arc<Shared>,
+    request_ids: Rc<RequestIds>,
+    current: RefCell<(u64, Rc<Current>)>,
+    /// Its decisions that wait.
+    pub waiting: Waiting,
+}
+
+/// The result of the steps up to the response of the API.
+enum Step<'c> {
+    /// The request does not go to the API: this is the response.
+    Responded(Response<ResponseBody>),
+    /// The API has responded to a call at this public URL.
+    Forwarded(ApiResponse, &'c PublicUrl),
+}
+
+impl Worker {
+    /// A worker without connections.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            current: RefCell::new(Current::load(&shared, None)),
+            waiting: Waiting::new(shared.phase.clone()),
+            // Without randomness nothing else starts; the ids of workers would only look alike.
+            request_ids: RequestIds::new(&random::identifier().unwrap_or_default()),
+            shared,
+        }
+    }
+
+    /// Closes connections to the API that are no longer usable, and drops old credentials of this worker.
+    pub fn evict_idle(&self) {
+        self.shared.verifier.credentials().drop_old_at_hand();
+        if let Some(pool) = &self.current().pool {
+            pool.evict_idle();
+        }
+    }
+
+    /// Whether no request is left that may use nonces or the store, and none will come.
+    pub fn has_left(&self) -> bool {
+        self.shared.has_reached(Phase::DecidingLast) && self.waiting.count() == 0
+    }
+
+    /// The live configuration.
+    pub fn current(&self) -> Rc<Current> {
+        let generation = self.shared.generation.load(Ordering::Relaxed);
+        let mut current = self.current.borrow_mut();
+        if current.0 != generation {
+            *current = Current::load(&self.shared, Some(&current.1));
+        }
+        Rc::clone(&current.1)
+    }
+
+    /// Begins the record of a request that came from `peer`, which may be a trusted proxy.
+    ///
+    /// # Errors
+    /// [`Failure::Ending`] and [`Failure::Busy`], with the record.
+    pub fn begin(
+        &self,
+        current: &Rc<Current>,
+        parts: &Parts,
+        peer: Option<IpAddr>,
+        is_trusted: bool,
+    ) -> (Box<RequestRecord>, Result<(), Failure>) {
+        let in_flight = InFlight::begin(current);
+        let is_busy = in_flight.is_none();
+        let forwarded_id = is_trusted.then(|| request_id::acceptable(&parts.headers));
+        let request_id = RequestId::new(&self.request_ids, forwarded_id.flatten());
+        let mut record = RequestRecord::begin(current, parts, peer, request_id, in_flight);
+        if self.shared.traces.is_some() {
+            record.trace = Some(Traces::begin(&parts.headers, is_trusted));
+        }
+        let admitted = if self.is_leaving() {
+            Err(Failure::Ending)
+        } else if is_busy {
+            Err(Failure::Busy)
+        } else {
+            Ok(())
+        };
+        (record, admitted)
+    }
+
+    /// Takes a request through all steps.
+    async fn serve(
+        &self,
+        current: &Current,
+        parts: &mut Parts,
+        body: RequestBody,
+        record: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let (live, caller) = (&*current.live, Rc::clone(body.caller()));
+        let is_last = match parts.method == Method::OPTIONS {
+            true if parts.uri == "*" => {
+                head::check(parts, body.size_hint().lower(), &live.limits)?;
+                live.origins.receive(parts, &ASTERISK, caller.peer)?;
+                return Ok(options(&parts.method, record));
+            }
+            true => head::is_last_hop(&mut parts.headers)?,
+            false => false,
+        };
+        match self.admit(current, parts, is_last, body, record).await? {
+            Step::Responded(response) => Ok(response),
+            Step::Forwarded(answered, url) => {
+                forward::respond(current, answered, url, parts, &caller, record).await
+            }
+        }
+    }
+
+    /// Takes a request through the steps up to the response of the API, in their order. What does not go to the API is answered.
+    async fn admit<'c>(
+        &self,
+        current: &'c Current,
+        parts: &Parts,
+        is_last_hop: bool,
+        body: RequestBody,
+        record: &mut RequestRecord,
+    ) -> Result<Step<'c>, Failure> {
+        let (live, caller) = (&*current.live, Rc::clone(body.caller()));
+        let origin = |target: &_| live.origins.receive(parts, target, caller.peer);
+        let body_bytes = body.size_hint().lower();
+        let (received, route) = receive(live, parts, body_bytes, &caller, record, origin)?;
+        let head = &received.head;
+        let (api, collected) = match route {
+            Route::Api(_) | Route::TokenOrApi(_) if is_last_hop => {
+                return Ok(Step::Responded(options(&parts.method, record)));
+            }
+            Route::Api(api) if current.pool.is_some() => (api, None),
+            Route::TokenOrApi(api) if current.pool.is_some() => {
+                let waiting = &self.waiting;
+                let responding =
+                    service::respond_or_collect(live, waiting, head, &api, &body, record);
+                match cold::boxed(responding).await? {
+                    TokenOutcome::Responded(response) => {
+                        return Ok(Step::Responded(own_response(
+                            response,
+                            &parts.method,
+                            record,
+                        )));
+                    }
+                    TokenOutcome::NotTokenCall(collected) => (api, Some(collected)),
+                }
+            }
+            route => {
+                let responding = service::respond(live, &self.waiting, route, head, body, record);
+                return cold::boxed(responding).await.map(Step::Responded);
+            }
+        };
+        let body = CallBody::Received(body);
+        let mut call = begin(live, &received, api, &caller, body, collected, record)?;
+        let handshake = handshake(&call)?;
+        let permit = decide(live, &mut call, &self.waiting, record).await?;
+        let sent = forward::send(current, call, permit, &caller, handshake, record).await;
+        Ok(Step::Forwarded(sent?, api.url))
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+}
+
+impl Handler for Worker {
+    fn limits(&self) -> Rc<Limits> {
+        Rc::clone(&self.current().limits)
+    }
+
+    fn is_draining(&self) -> bool {
+        self.shared.has_reached(Phase::Draining)
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.shared.has_reached(Phase::DecidingLast)
+    }
+
+    fn is_trusted(&self, peer: IpAddr) -> bool {
+        self.current().live.origins.is_trusted(peer)
+    }
+
+    async fn draining(&self) {
+        let mut phase = self.shared.phase.clone();
+        // An error means that the process is gone.
+        let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
+    }
+
+    fn opened(&self) {
+        self.metrics().connections.inc();
+    }
+
+    fn handshake_failed(&self, failure: HandshakeFailure) {
+        self.metrics().handshake_failed(failure);
+    }
+
+    fn closed(&self) {
+        self.metrics().connections.dec();
+    }
+
+    fn evicted(&self) {
+        self.metrics().connections_evicted.inc();
+    }
+
+    fn refused(&self) {
+        self.metrics().connections_refused.inc();
+    }
+
+    async fn answer(
+        self: Rc<Self>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Gone> {
+        let current = self.current();
+        let (mut parts, body) = request.into_parts();
+        let peer = body.caller().peer;
+        let (is_trusted, peer) = (current.live.origins.trusts(peer), peer.address);
+        let (mut record, admitted) = self.begin(&current, &parts, peer, is_trusted);
+        let outcome = match admitted {
+            Ok(()) => self.serve(&current, &mut parts, body, &mut record).await,
+            Err(failure) => Err(failure),
+        };
+        let mut response = match outcome {
+            Ok(response) => response,
+            Err(failure) if failure.is_caller_gone() => return Err(Gone),
+            Err(failure) => record
+                .fail(failure, &parts.headers, None)
+                .into_response(&parts.method),
+        };
+        record.respond(&mut response);
+        Ok(response)
+    }
+
+    fn rejected(&self, peer: Peer, status: u16, reason: &str) {
+        let verdict = match status {
+            408 => Verdict::RequestTimeout,
+            431 => Verdict::HeadersTooLarge,
+            _ => Verdict::BadRequest,
+        };
+        self.metrics().request(verdict);
+        let current = self.current();
+        let operations = &current.live.authorizer.operations;
+        let operation = Served::Unknown.label(operations);
+        current.count_operation(self.metrics(), Served::Unknown, status);
+        self.shared.rejections.add(RecordedRejection {
+            operation: operation.to_owned(),
+            verdict: verdict.as_str(),
+            reason: verdict.as_str(),
+            status,
+            address: peer.address.map(|address| address.to_string()),
+            ..RecordedRejection::default()
+        });
+        if current.live.access_log {
+            tracing::info!(
+                target: ACCESS, status, verdict = verdict.as_str(),
+                peer = peer.address.map(tracing::field::display), reason,
+            );
+        }
+    }
+}
