@@ -49,7 +49,7 @@ pub(super) async fn respond(
     let parts = head.parts;
     match route {
         // Somebody has typed the address of the token endpoint.
-        Route::Token(None)
+        Route::Token(None) | Route::TokenOrApi(_)
             if head.target.query.is_none()
                 && !parts.headers.contains_key(header::AUTHORIZATION)
                 && parts.headers.contains_key(&SEC_FETCH_MODE)
@@ -61,7 +61,7 @@ pub(super) async fn respond(
             respond_to_token_call(live, waiting, named, head, &body, record).await
         }
         // Without an API, all that comes to this path is a token call.
-        Route::TokenOrApi(_) if live.upstream.is_none() => {
+        Route::TokenOrApi(_) => {
             respond_to_token_call(live, waiting, None, head, &body, record).await
         }
         Route::JwkSet => {
@@ -73,7 +73,7 @@ pub(super) async fn respond(
             let responding = self::page(live, page, head, body, record);
             waiting.decided(responding).await?
         }
-        Route::Api(_) | Route::TokenOrApi(_) => Err(RouteRejection::NotFound(None).into()),
+        Route::Api(_) => Err(RouteRejection::NotFound(None).into()),
     }
 }
 
