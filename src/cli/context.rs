@@ -423,8 +423,9 @@ pub(super) fn actor() -> Actor {
 
 /// The account that runs the program and, under sudo, the account that called it.
 fn os_user() -> String {
-    let name = uzers::get_effective_username().map_or_else(
-        || geteuid().as_raw().to_string(),
+    // An account without an entry in the user database has only a number.
+    let name = whoami::username_os().map_or_else(
+        |_| geteuid().as_raw().to_string(),
         |name| name.to_string_lossy().into_owned(),
     );
     match std::env::var("SUDO_USER") {
