@@ -19,7 +19,6 @@ mod promises;
 mod schema;
 mod stand_ins;
 mod traces;
-mod web_pages;
 
 use std::{
     path::{Path, PathBuf},
