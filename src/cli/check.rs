@@ -215,17 +215,20 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
     Ok(text)
 }
 
-fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
+fn pages(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     let theme =
         live::theme(config, app::first(&config.listen.address)).map_err(StartError::from)?;
     let languages: Vec<_> = theme.languages.all().map(Texts::tag).collect();
-    let palette = config.pages.palette();
-    let changed = palette.changed_accents().map(|(scheme, colour, shown)| {
-        let level = palette.contrast.as_str();
-        format!("; {colour} is {shown} on {scheme} pages (pages.contrast = \"{level}\")")
-    });
-    let changed = String::from_iter(changed);
-    Ok(format!("in {}{changed}", languages.join(", ")))
+    for (key, scheme, colour, shown) in config.pages.palette().changed_accents() {
+        let other = match scheme {
+            "light" => "darker",
+            _ => "lighter",
+        };
+        warnings.push(format!(
+            "{key}: {scheme} pages show {shown} instead of {colour}, so that text in it has a contrast of 4.5 to 1; a {other} colour is shown as it is"
+        ));
+    }
+    Ok(format!("in {}", languages.join(", ")))
 }
 
 fn traces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {

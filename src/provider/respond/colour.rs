@@ -1,11 +1,11 @@
 //! The colours of pages that an operator can set.
 //!
 //! The operator gives the hue, and these rules limit the lightness and the chroma (OKLCH, CSS Color 4 §9.4 and 5 §4), so that
-//! text can be read whatever is set: its contrast is at least 7 (WCAG 2.2, 1.4.6, level AAA), or 4.5 (1.4.3, level AA).
+//! text can be read whatever is set: its contrast is at least 4.5 to 1 (WCAG 2.2, 1.4.3, level AA).
 
 use std::fmt::{self, Write as _};
 
-use serde::Deserialize;
+use color::{Oklch, OpaqueColor};
 
 /// A colour of sRGB: red, green, blue. Prints as `#1f4fd8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,64 +34,32 @@ impl Colour {
     }
 }
 
-/// The least contrast of text in an operator's colour.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub enum Contrast {
-    /// 4.5 to 1: a colour that has it is shown as it is.
-    #[serde(rename = "AA")]
-    Double,
-    /// 7 to 1: each colour becomes a dark one on light pages, and a light one on dark pages.
-    #[default]
-    #[serde(rename = "AAA")]
-    Triple,
-}
-
-impl Contrast {
-    /// The word in the configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Double => "AA",
-            Self::Triple => "AAA",
-        }
-    }
-}
-
-/// The lightness of a shade, from 0 to 1.
-#[derive(Debug, Clone, Copy)]
-enum Lightness {
-    Exactly(f64),
-    AtMost(f64),
-    AtLeast(f64),
-}
-
 /// The shade of an operator's colour: its hue, and limits of the rest.
 #[derive(Debug, Clone, Copy)]
 struct Shade {
-    lightness: Lightness,
-    most_chroma: f64,
+    /// The least and the greatest lightness, from 0 to 1.
+    lightness: [f32; 2],
+    most_chroma: f32,
 }
 
 impl Shade {
     /// CSS in which `{}` is the colour.
     fn css(self) -> String {
-        let lightness = match self.lightness {
-            Lightness::Exactly(value) => value.to_string(),
-            Lightness::AtMost(value) => format!("min(l,{value})"),
-            Lightness::AtLeast(value) => format!("max(l,{value})"),
+        let [least, most] = self.lightness;
+        let limit = match least > 0.0 {
+            true => format!("max(l,{least})"),
+            false => format!("min(l,{most})"),
         };
-        format!("oklch(from {{}} {lightness} min(c,{}) h)", self.most_chroma)
+        format!("oklch(from {{}} {limit} min(c,{}) h)", self.most_chroma)
     }
 
     /// The colour that a browser shows.
-    fn of(self, colour: Colour) -> Colour {
-        let Oklch { l, c, h } = Oklch::of(colour);
-        let l = match self.lightness {
-            Lightness::Exactly(value) => value,
-            Lightness::AtMost(value) => l.min(value),
-            Lightness::AtLeast(value) => l.max(value),
-        };
-        let c = c.min(self.most_chroma);
-        Oklch { l, c, h }.colour()
+    fn shown(self, Colour([red, green, blue]): Colour) -> Colour {
+        let [least, most] = self.lightness;
+        let limit = |l: f32, c: f32, h| [l.clamp(least, most), c.min(self.most_chroma), h];
+        let shown = OpaqueColor::from_rgb8(red, green, blue).map_in::<Oklch>(limit);
+        let [red, green, blue, _] = shown.to_rgba8().to_u8_array();
+        Colour([red, green, blue])
     }
 }
 
@@ -99,30 +67,16 @@ impl Shade {
 ///
 /// The lightness and the greatest chroma are those at which every hue keeps the contrast to the colours of
 /// `templates/style.css` and those of [`SCHEMES`]; a test tries all hues.
-const fn accents(contrast: Contrast) -> [Shade; 2] {
-    match contrast {
-        Contrast::Double => [
-            Shade {
-                lightness: Lightness::AtMost(0.49),
-                most_chroma: 0.2,
-            },
-            Shade {
-                lightness: Lightness::AtLeast(0.7),
-                most_chroma: 0.14,
-            },
-        ],
-        Contrast::Triple => [
-            Shade {
-                lightness: Lightness::Exactly(0.38),
-                most_chroma: 0.16,
-            },
-            Shade {
-                lightness: Lightness::Exactly(0.84),
-                most_chroma: 0.14,
-            },
-        ],
-    }
-}
+const ACCENTS: [Shade; 2] = [
+    Shade {
+        lightness: [0.0, 0.49],
+        most_chroma: 0.2,
+    },
+    Shade {
+        lightness: [0.7, 1.0],
+        most_chroma: 0.14,
+    },
+];
 
 /// For browsers that prefer light pages or dark ones: the further rules that the accent brings, then the area around the content
 /// and its further rules. Each `{}` is the operator's colour.
@@ -155,8 +109,6 @@ pub struct Palette {
     pub background: Option<Colour>,
     /// `pages.background_dark`
     pub background_dark: Option<Colour>,
-    /// `pages.contrast`
-    pub contrast: Contrast,
 }
 
 impl Palette {
@@ -168,7 +120,8 @@ impl Palette {
             colour.map_or_else(String::new, |colour| with_colour(&rules, colour))
         };
         let mut css = String::new();
-        let of_accents = SCHEMES.into_iter().zip(self.accents());
+        let accents = [self.accent, self.accent_dark.or(self.accent)];
+        let of_accents = SCHEMES.into_iter().zip(accents.into_iter().zip(ACCENTS));
         for ((scheme, (accent, shade)), page) in of_accents.zip(pages) {
             let (name, of_accent, [of_page, more]) = scheme;
             let rules = rules_of("accent", &shade.css(), of_accent, accent)
@@ -184,33 +137,30 @@ impl Palette {
         css
     }
 
-    /// The accent of light pages and of dark ones, each with its shade.
-    fn accents(self) -> [(Option<Colour>, Shade); 2] {
-        let [light, dark] = accents(self.contrast);
-        [
-            (self.accent, light),
-            (self.accent_dark.or(self.accent), dark),
-        ]
-    }
-
-    /// The accents of the operator that pages show in another shade: the scheme, the colour and the shade.
-    pub fn changed_accents(self) -> impl Iterator<Item = (&'static str, Colour, Colour)> {
-        let accents = SCHEMES.map(|(scheme, ..)| scheme).into_iter();
-        accents
-            .zip(self.accents())
-            .filter_map(|(scheme, (colour, shade))| {
-                let colour = colour?;
-                let shown = shade.of(colour);
-                // Digits that are rounded are no other shade.
-                let differs = shown.0.iter().zip(colour.0).any(|(a, b)| a.abs_diff(b) > 1);
-                differs.then_some((scheme, colour, shown))
-            })
+    /// The accents that pages show in another shade, because their contrast is too small: the key, the scheme, the colour and
+    /// the shade.
+    pub fn changed_accents(
+        self,
+    ) -> impl Iterator<Item = (&'static str, &'static str, Colour, Colour)> {
+        let keys = [
+            ("pages.accent", self.accent),
+            ("pages.accent_dark", self.accent_dark),
+        ];
+        let schemes = SCHEMES.into_iter().zip(ACCENTS);
+        let found = keys.into_iter().zip(schemes);
+        found.filter_map(|((key, colour), ((scheme, ..), shade))| {
+            let colour = colour?;
+            let shown = shade.shown(colour);
+            // Digits that are rounded are no other shade.
+            let differs = shown.0.iter().zip(colour.0).any(|(a, b)| a.abs_diff(b) > 1);
+            differs.then_some((key, scheme, colour, shown))
+        })
     }
 
     /// The accent of light pages.
     pub(super) fn sign(self) -> String {
-        let [(accent, shade), _] = self.accents();
-        shade_or_usual(&shade.css(), accent, ACCENT)
+        let [shade, _] = ACCENTS;
+        shade_or_usual(&shade.css(), self.accent, ACCENT)
     }
 
     /// The colour of the area around the content, for each kind of browser.
@@ -234,69 +184,6 @@ fn with_colour(css: &str, colour: Colour) -> String {
 /// The shade of the operator's colour, else the one of the style sheet.
 fn shade_or_usual(shade: &str, colour: Option<Colour>, usual: Colour) -> String {
     colour.map_or_else(|| usual.to_string(), |colour| with_colour(shade, colour))
-}
-
-/// A colour by lightness, chroma and hue, as CSS Color 4 §9.4 defines it.
-#[derive(Debug, Clone, Copy)]
-struct Oklch {
-    l: f64,
-    c: f64,
-    h: f64,
-}
-
-impl Oklch {
-    fn of(colour: Colour) -> Self {
-        let [red, green, blue] = colour.0.map(linear);
-        let long = (0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue).cbrt();
-        let medium = (0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue).cbrt();
-        let short = (0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue).cbrt();
-        let a = 1.9779984951 * long - 2.4285922050 * medium + 0.4505937099 * short;
-        let b = 0.0259040371 * long + 0.7827717662 * medium - 0.8086757660 * short;
-        Self {
-            l: 0.2104542553 * long + 0.7936177850 * medium - 0.0040720468 * short,
-            c: a.hypot(b),
-            h: b.atan2(a),
-        }
-    }
-
-    fn colour(self) -> Colour {
-        let (a, b) = (self.c * self.h.cos(), self.c * self.h.sin());
-        let long = (self.l + 0.3963377774 * a + 0.2158037573 * b).powi(3);
-        let medium = (self.l - 0.1055613458 * a - 0.0638541728 * b).powi(3);
-        let short = (self.l - 0.0894841775 * a - 1.2914855480 * b).powi(3);
-        Colour(
-            [
-                4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
-                -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
-                -0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short,
-            ]
-            .map(encoded),
-        )
-    }
-}
-
-/// The intensity of a component of sRGB.
-fn linear(component: u8) -> f64 {
-    let value = f64::from(component) / 255.0;
-    match value <= 0.04045 {
-        true => value / 12.92,
-        false => ((value + 0.055) / 1.055).powf(2.4),
-    }
-}
-
-/// The component of sRGB for an intensity, the nearest one if it has none.
-fn encoded(intensity: f64) -> u8 {
-    let value = match intensity <= 0.0031308 {
-        true => 12.92 * intensity,
-        false => 1.055 * intensity.powf(1.0 / 2.4) - 0.055,
-    };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the value is from 0 to 255"
-    )]
-    let component = (value.clamp(0.0, 1.0) * 255.0).round() as u8;
-    component
 }
 
 #[cfg(test)]
@@ -338,57 +225,69 @@ mod tests {
     }
 
     /// WCAG 2.2, contrast ratio.
-    fn contrast(one: Colour, other: Colour) -> f64 {
-        let [one, other] = [one, other].map(|colour| {
-            let [red, green, blue] = colour.0.map(linear);
-            0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
+    fn contrast(one: Colour, other: Colour) -> f32 {
+        let [one, other] = [one, other].map(|Colour([red, green, blue])| {
+            OpaqueColor::from_rgb8(red, green, blue).relative_luminance() + 0.05
         });
         one.max(other) / one.min(other)
     }
 
     #[test]
-    fn text_in_an_accent_of_any_hue_has_the_contrast_that_was_chosen() {
+    fn text_in_an_accent_of_any_hue_can_be_read() {
         let shade = |lightness, most_chroma| Shade {
-            lightness: Lightness::Exactly(lightness),
+            lightness: [lightness; 2],
             most_chroma,
         };
         // The tints of `SCHEMES`, which are nearer to the text than the other grounds.
         let grounds = [shade(0.97, 0.015), shade(0.28, 0.04)];
         let steps = || (0..=255).step_by(17);
-        for (level, least) in [(Contrast::Double, 4.5), (Contrast::Triple, 7.0)] {
-            for (shade, ground) in accents(level).into_iter().zip(grounds) {
-                for (red, green, blue) in steps().flat_map(|red| {
-                    steps().flat_map(move |green| steps().map(move |blue| (red, green, blue)))
-                }) {
-                    let colour = Colour([red, green, blue]);
-                    let (text, ground) = (shade.of(colour), ground.of(colour));
-                    let found = contrast(text, ground);
-                    assert!(found >= least, "{colour} as {text} on {ground}: {found:.2}");
-                }
+        for (shade, ground) in ACCENTS.into_iter().zip(grounds) {
+            for (red, green, blue) in steps().flat_map(|red| {
+                steps().flat_map(move |green| steps().map(move |blue| (red, green, blue)))
+            }) {
+                let colour = Colour([red, green, blue]);
+                let (text, ground) = (shade.shown(colour), ground.shown(colour));
+                let found = contrast(text, ground);
+                assert!(found >= 4.5, "{colour} as {text} on {ground}: {found:.2}");
             }
         }
     }
 
     #[test]
     fn an_accent_with_enough_contrast_stays_as_it_is_and_others_are_told() {
-        let palette = |contrast, accent| Palette {
+        let palette = |accent| Palette {
             accent: Some(colour(accent)),
             accent_dark: Some(colour("#9ab8ff")),
-            contrast,
             ..Palette::default()
         };
         let changed = |palette: Palette| {
             let changed = palette.changed_accents();
             Vec::from_iter(
-                changed.map(|(scheme, colour, shown)| format!("{scheme} {colour} {shown}")),
+                changed
+                    .map(|(key, scheme, colour, shown)| format!("{key} {scheme} {colour} {shown}")),
             )
         };
-        let green = changed(palette(Contrast::Triple, "#0b7a53"));
-        assert_eq!(green[0], "light #0b7a53 #00532f", "{green:?}");
-        assert!(changed(palette(Contrast::Double, "#0b6a43")).is_empty());
-        let yellow = changed(palette(Contrast::Double, "#ffcc00"));
-        assert_eq!(yellow.len(), 1, "{yellow:?}");
-        let css = palette(Contrast::Double, "#0b6a43").css();
+        assert!(changed(palette("#0b6a43")).is_empty());
+        // Dark pages show a lighter shade of it, as documented.
+        let dark = Palette {
+            accent_dark: None,
+            ..palette("#0b6a43")
+        };
+        assert!(changed(dark).is_empty());
+        let yellow = changed(palette("#ffcc00"));
+        assert_eq!(yellow, ["pages.accent light #ffcc00 #865600"]);
+        let swapped = Palette {
+            accent_dark: Some(colour("#1740b4")),
+            ..palette("#0b6a43")
+        };
+        let [dark] = &changed(swapped)[..] else {
+            panic!("not one");
+        };
+        assert!(
+            dark.starts_with("pages.accent_dark dark #1740b4 #"),
+            "{dark}"
+        );
+        let css = palette("#0b6a43").css();
         assert!(css.contains("oklch(from #0b6a43 min(l,0.49) "), "{css}");
     }
 
@@ -404,8 +303,8 @@ mod tests {
         let [light, dark] = css.lines().collect::<Vec<_>>()[..] else {
             panic!("{css}");
         };
-        assert!(light.contains("light) {:root {--accent:oklch(from #ffcc00 0.38 "));
-        assert!(dark.contains("dark) {:root {--accent:oklch(from #ffcc00 0.84 "));
+        assert!(light.contains("light) {:root {--accent:oklch(from #ffcc00 min(l,0.49) "));
+        assert!(dark.contains("dark) {:root {--accent:oklch(from #ffcc00 max(l,0.7) "));
         assert!(dark.contains("--page:oklch(from #999999 0.2 "), "{dark}");
         assert!(!light.contains("--page") && !css.contains("{}"), "{css}");
     }

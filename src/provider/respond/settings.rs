@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::json;
 use unic_langid::LanguageIdentifier;
 
-use super::colour::{Colour, Contrast, Palette};
+use super::colour::{Colour, Palette};
 use crate::{
-    base::settings::{choices, deserialize_text, section, texts},
+    base::settings::{deserialize_text, section, texts},
     wire::web_page::WebUrl,
 };
 
@@ -21,7 +21,7 @@ section! {
         logo: Option<PathBuf> [else "none: the first letter of the name, on the consent page": "logo.svg"], reload;
         /// The same for browsers that prefer dark pages.
         logo_dark: Option<PathBuf> [else "logo": "logo-dark.svg"], reload;
-        /// The colour of buttons and links.
+        /// The colour of buttons and links. Where text in it would have a contrast under 4.5 to 1, pages show another shade of it, and `check` warns.
         accent: Option<Colour> [else "blue": "#1740b4"], reload;
         /// The same for browsers that prefer dark pages.
         accent_dark: Option<Colour> [else "a lighter shade of accent": "#9ab8ff"], reload;
@@ -29,8 +29,6 @@ section! {
         background: Option<Colour> [else "light grey": "#f3f4f7"], reload;
         /// The same for browsers that prefer dark pages.
         background_dark: Option<Colour> [else "nearly black": "#12151b"], reload;
-        /// The least contrast of text in these colours: "AAA" (7 to 1) keeps their hue and chooses the lightness, "AA" (4.5 to 1) leaves a colour that has it as it is. `check` says what is changed.
-        contrast: Contrast = "AAA", reload;
         /// A style sheet that comes after the built-in one, 256 KiB at most. It can load no font and no image.
         stylesheet: Option<PathBuf> [else "none": "pages.css"], reload;
         /// The terms of use; every page links to them.
@@ -67,7 +65,6 @@ impl PagesSettings {
             accent_dark: self.accent_dark,
             background: self.background,
             background_dark: self.background_dark,
-            contrast: self.contrast,
         }
     }
 }
@@ -83,7 +80,6 @@ texts! {
         text.parse::<LanguageIdentifier>().map(|id| Self(id.to_string())).map_err(|_| "");
 }
 deserialize_text!(Colour, Language);
-choices!(Contrast);
 
 /// The demand of [`is_parameter`]: the name of a response's parameter that needs no escape.
 pub const PARAMETER: &str =

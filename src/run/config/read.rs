@@ -31,6 +31,11 @@ use crate::{
 };
 
 const PREFIX: &str = "COUNTERSIGN__";
+/// Keys of an earlier version, each with what to do.
+const REMOVED: [(&str, &str); 1] = [(
+    "pages.contrast",
+    "this key was removed: text in an accent always has a contrast of at least 4.5 to 1; remove it",
+)];
 /// The variable with the directory of the files that the process writes.
 const DATA_VARIABLE: &str = "COUNTERSIGN_DATA";
 
@@ -155,11 +160,12 @@ impl<'f> Written<'f> {
                     let list = nearest(&key, lists.map(|known| known.name.to_owned()));
                     let near = list.map(|list| format!("[[{list}]]"));
                     let near = near.or_else(|| nearest(&key, keys()));
-                    let hint = near.map_or_else(
-                        || "; see config.example.toml".to_owned(),
-                        |near| format!(", did you mean {near}?"),
+                    let unknown = near.map_or_else(
+                        || "unknown key; see config.example.toml".to_owned(),
+                        |near| format!("unknown key, did you mean {near}?"),
                     );
-                    self.problem(&place, &format!("unknown key{hint}"));
+                    let message = removed(&key).map_or(unknown, str::to_owned);
+                    self.problem(&place, &message);
                 }
             }
         }
@@ -206,7 +212,8 @@ impl<'f> Written<'f> {
                         .to_owned(),
                     |near| format!(", did you mean {}?", variable(&near)),
                 );
-                Err(format!("unknown variable{hint}"))
+                let unknown = format!("unknown variable{hint}");
+                Err(removed(&key).map_or(unknown, str::to_owned))
             };
             match read {
                 Ok((key, text)) => {
@@ -358,6 +365,12 @@ impl<'f> Written<'f> {
         self.problem(&key, &describe(error.inner().message()));
         None
     }
+}
+
+/// What to do with a key of an earlier version.
+fn removed(key: &str) -> Option<&'static str> {
+    let found = REMOVED.iter().find(|(name, _)| *name == key);
+    found.map(|(_, advice)| *advice)
 }
 
 /// Puts a value under its whole key, unless a part of the key is not a table.

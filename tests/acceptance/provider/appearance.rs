@@ -231,7 +231,7 @@ fn colours_of_the_operator_are_in_the_pages() {
     has(
         &page.text(),
         &[
-            "--accent:oklch(from #ffcc00 0.38 ",
+            "--accent:oklch(from #ffcc00 min(l,0.49) ",
             "<meta name=\"theme-color\" content=\"oklch(from #fdf7fb 0.97 min(c,0.015) h)\" \
              media=\"(prefers-color-scheme: light)\">",
             "<meta name=\"theme-color\" content=\"#12151b\" media=\"(prefers-color-scheme: dark)\">",
@@ -270,18 +270,22 @@ fn colours_of_the_operator_are_in_the_pages() {
 }
 
 #[test]
-fn check_says_in_which_shade_an_accent_is_shown() {
-    let said = |contrast: &str| {
-        let config = format!(
-            "pages.accent = '#0b6a43'\npages.accent_dark = '#9ab8ff'\npages.contrast = '{contrast}'"
-        );
+fn check_warns_of_an_accent_that_pages_show_in_another_shade() {
+    let check = |light: &str, more: &str| {
+        let config = format!("pages.accent = '{light}'\npages.accent_dark = '#9ab8ff'\n{more}");
         let builder = with_files(&Upstream::start(), &[], &config);
-        builder.run(&["check"], "").stdout
+        builder.run(&["check"], "").stderr
     };
-    let strict = said("AAA");
-    let text = "; #0b6a43 is #00522d on light pages (pages.contrast = \"AAA\")";
-    assert!(strict.contains(text), "{strict}");
-    assert!(!said("AA").contains("#0b6a43"));
+    let warned = check("#ffcc00", "");
+    let text = "pages.accent: light pages show #865600 instead of #ffcc00, so that text in it has a contrast of 4.5 to 1; \
+                a darker colour is shown as it is";
+    assert!(warned.contains(text), "{warned}");
+    assert!(!check("#0b6a43", "").contains("#0b6a43"));
+    let old = check("#0b6a43", "pages.contrast = 'AA'");
+    assert!(
+        old.contains("pages.contrast: this key was removed"),
+        "{old}"
+    );
 }
 
 #[test]
