@@ -136,10 +136,10 @@ impl Lookup {
             problem: causes(error),
         };
         let location = params.url.location();
-        let (config, tls) = params.url.for_reading().map_err(|error| failed(&error))?;
+        let (servers, tls) = params.url.for_reading().map_err(|error| failed(&error))?;
         let thread = IoThread::start("store-lookup").map_err(|error| failed(&error))?;
         let server = Server {
-            config,
+            servers,
             tls,
             thread: thread.handle(),
             timeouts: Timeouts::of(opening),

@@ -66,11 +66,11 @@ impl PostgresStore {
     /// # Errors
     /// A file of TLS, or the system gives no more threads.
     pub(super) fn open(url: &PostgresUrl, opening: Opening) -> Result<Self, OpenProblem> {
-        let (config, tls) = url.connector()?;
+        let (servers, tls) = url.connector()?;
         let thread = IoThread::start("store-postgres")?;
         let changed = Arc::<Notify>::default();
         let server = Server {
-            config,
+            servers,
             tls,
             thread: thread.handle(),
             timeouts: Timeouts::of(opening),

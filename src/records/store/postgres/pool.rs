@@ -24,7 +24,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     COMMAND_TIMEOUT, PostgresFault, REACH,
-    url::{CONNECT_TIMEOUT, addressed},
+    url::{CONNECT_TIMEOUT, Servers},
 };
 use crate::records::store::{
     Opening, Result, StoreError,
@@ -91,7 +91,6 @@ pub(super) const fn statement_timeout(limit: Duration) -> u128 {
 
 /// The connections to a server, or to several that stand in for each other.
 pub(super) struct PostgresPool {
-    config: Config,
     connector: Connector,
     /// The times that callers wait.
     pub(super) timeouts: Timeouts,
@@ -104,7 +103,7 @@ pub(super) struct PostgresPool {
 /// A server, and how to use it.
 pub(super) struct Server {
     /// The addresses and the login.
-    pub(super) config: Config,
+    pub(super) servers: Servers,
     /// TLS, if the addresses ask for it.
     pub(super) tls: MakeRustlsConnect,
     /// The runtime of the thread of the connections.
@@ -120,6 +119,7 @@ pub(super) struct Server {
 /// Makes connections on the thread of the store: the runtimes of callers may end before them.
 #[derive(Clone)]
 struct Connector {
+    servers: Servers,
     tls: MakeRustlsConnect,
     thread: Handle,
     settings: Arc<str>,
@@ -128,14 +128,18 @@ struct Connector {
 impl Connect for Connector {
     fn connect(
         &self,
-        config: &Config,
+        _: &Config,
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
-        let Self { tls, settings, .. } = self.clone();
-        let config = config.clone();
+        let Self {
+            servers,
+            tls,
+            settings,
+            ..
+        } = self.clone();
         // Aborted when this future is dropped.
         let mut connecting = JoinSet::new();
         let connect = async move {
-            let (client, connection) = addressed(&config).await.connect(tls).await?;
+            let (client, connection) = servers.addressed().await.connect(tls).await?;
             // It ends with an error when the connection breaks, and every request on it fails with that.
             let task = tokio::spawn(async { drop(connection.await) });
             client.batch_execute(&settings).await?;
@@ -209,14 +213,16 @@ impl PostgresPool {
     ) -> Result<Self, BuildError> {
         let settings = settings(&server).into();
         let Server {
-            config,
+            servers,
             tls,
             thread,
             timeouts,
             name,
             ..
         } = server;
+        let named = servers.named.clone();
         let connector = Connector {
+            servers,
             tls,
             thread,
             settings,
@@ -224,7 +230,7 @@ impl PostgresPool {
         let pool = |purpose: Purpose| {
             let recycling_method = RecyclingMethod::Fast;
             let settings = ManagerConfig { recycling_method };
-            let manager = Manager::from_connect(config.clone(), connector.clone(), settings);
+            let manager = Manager::from_connect(named.clone(), connector.clone(), settings);
             let pool = Pool::builder(manager)
                 .max_size(purpose.connections())
                 .runtime(Runtime::Tokio1)
@@ -235,7 +241,6 @@ impl PostgresPool {
         let [first, second] = purposes;
         Ok(Self {
             pools: [pool(first)?, pool(second)?],
-            config,
             connector,
             timeouts,
             outage: Outage::none(name),
@@ -266,7 +271,7 @@ impl PostgresPool {
 
     /// Makes a connection and closes it again.
     pub(super) async fn probe(&self) -> Result<()> {
-        let connecting = self.connector.connect(&self.config);
+        let connecting = self.connector.connect(&self.connector.servers.named);
         let (_, connection) = unless_it_panics(connecting).await??;
         connection.abort();
         Ok(())
@@ -327,8 +332,8 @@ impl PostgresPool {
 
     async fn follow(&self) -> Result<()> {
         let connecting = async {
-            let config = addressed(&self.config).await;
-            config.connect(self.connector.tls.clone()).await
+            let Connector { servers, tls, .. } = &self.connector;
+            servers.addressed().await.connect(tls.clone()).await
         };
         // A server that accepts the connection and says nothing is not waited for.
         let connected = timeout(REACH, connecting).await;
@@ -396,7 +401,7 @@ mod tests {
         net::TcpListener,
     };
 
-    use super::*;
+    use super::{super::url::PostgresUrl, *};
 
     /// A source of randomness that panics, as a bug in the code of connections would.
     #[derive(Debug)]
@@ -431,7 +436,7 @@ mod tests {
             .with_no_client_auth();
         let url = format!("postgres://u@127.0.0.1:{port}/c?sslmode=require");
         let server = Server {
-            config: url.parse().unwrap(),
+            servers: PostgresUrl::parse(&url).unwrap().connector().unwrap().0,
             tls: MakeRustlsConnect::new(tls),
             thread: Handle::current(),
             timeouts: Timeouts::of(Opening::Serve),

@@ -24,8 +24,17 @@ use crate::{
 /// A URL that was read. Does not print.
 #[derive(Clone)]
 pub struct PostgresUrl {
-    config: Config,
+    servers: Servers,
     tls: Option<TlsFiles>,
+}
+
+/// The settings of connections to the servers of a URL.
+#[derive(Clone)]
+pub(super) struct Servers {
+    /// With the hosts as the URL names them.
+    pub(super) named: Config,
+    /// Without hosts, for the addresses that the names have at the time of a connection.
+    hostless: Config,
 }
 
 impl fmt::Debug for PostgresUrl {
@@ -92,17 +101,15 @@ impl PostgresUrl {
             return Err(PostgresUrlError::Unescaped(problem));
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (scheme, rest) = base.split_once("://").unwrap_or_default();
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
         // Its parser ends the login at the first @, and would take the rest of a password for the host.
-        let authority = base
-            .split("://")
-            .nth(1)
-            .and_then(|rest| rest.split('/').next());
-        if authority.is_some_and(|authority| authority.matches('@').count() > 1) {
+        if authority.matches('@').count() > 1 {
             let problem = "an @ in the user or the password is written %40";
             return Err(PostgresUrlError::Unescaped(problem));
         }
         let (mut mode, mut ca, mut certificate, mut key) = (None, None, None, None);
-        let mut rest = Vec::new();
+        let (mut rest, mut of_hosts) = (Vec::new(), Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
@@ -119,15 +126,22 @@ impl PostgresUrl {
                     let problem = "a schema is no parameter of it; leave it out: the tables are in the schema countersign";
                     return Err(PostgresUrlError::OtherDriver(problem));
                 }
-                _ => rest.push(pair),
+                _ => match &*percent_decode_str(name).decode_utf8_lossy() {
+                    "host" | "hostaddr" | "port" => of_hosts.push(pair),
+                    _ => rest.push(pair),
+                },
             }
         }
-        let mut config: Config = format!("{base}?{}", rest.join("&"))
-            .parse()
-            .map_err(syntax)?;
+        let login = authority.rsplit_once('@').map_or("", |(login, _)| login);
+        let at = if authority.contains('@') { "@" } else { "" };
+        let hostless = format!("{scheme}://{login}{at}/{database}?{}", rest.join("&"));
+        rest.append(&mut of_hosts);
+        let named = format!("{base}?{}", rest.join("&"));
+        let read = |url: String| url.parse::<Config>().map_err(syntax);
+        let (mut named, mut hostless) = (read(named)?, read(hostless)?);
         let has_files = ca.is_some() || certificate.is_some() || key.is_some();
         let encrypts = match mode.as_deref() {
-            None => has_files || !is_here(&config),
+            None => has_files || !is_here(&named),
             Some("disable") if has_files => return Err(PostgresUrlError::FilesUnused),
             Some("disable") => false,
             Some("require" | "verify-ca" | "verify-full") => true,
@@ -138,24 +152,26 @@ impl PostgresUrl {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             _ => return Err(PostgresUrlError::HalfIdentity),
         };
-        config
-            .ssl_mode(if encrypts {
-                SslMode::Require
-            } else {
-                SslMode::Disable
-            })
-            // A standby accepts no writes, and after a failover the old primary must not be used.
-            .target_session_attrs(TargetSessionAttrs::ReadWrite)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .keepalives_idle(Duration::from_secs(10))
-            .keepalives_interval(Duration::from_secs(2))
-            .keepalives_retries(3)
-            .tcp_user_timeout(Duration::from_secs(10));
-        if config.get_application_name().is_none() {
-            config.application_name("countersign");
+        let ssl_mode = match encrypts {
+            true => SslMode::Require,
+            false => SslMode::Disable,
+        };
+        for config in [&mut named, &mut hostless] {
+            config
+                .ssl_mode(ssl_mode)
+                // A standby accepts no writes, and after a failover the old primary must not be used.
+                .target_session_attrs(TargetSessionAttrs::ReadWrite)
+                .connect_timeout(CONNECT_TIMEOUT)
+                .keepalives_idle(Duration::from_secs(10))
+                .keepalives_interval(Duration::from_secs(2))
+                .keepalives_retries(3)
+                .tcp_user_timeout(Duration::from_secs(10));
+            if config.get_application_name().is_none() {
+                config.application_name("countersign");
+            }
         }
         Ok(Self {
-            config,
+            servers: Servers { named, hostless },
             tls: encrypts.then_some(TlsFiles {
                 ca: ca.into_iter().collect(),
                 identity,
@@ -163,37 +179,40 @@ impl PostgresUrl {
         })
     }
 
-    /// The configuration of connections and of TLS, which is not used if `sslmode` is `disable`.
-    pub(super) fn connector(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
+    /// The servers, and the configuration of TLS, which is not used if `sslmode` is `disable`.
+    pub(super) fn connector(&self) -> Result<(Servers, MakeRustlsConnect), TlsFileError> {
         let tls = match &self.tls {
             Some(files) => files.client_config()?,
             None => client_config(RootCertStore::empty(), None)?.0,
         };
         let tls = MakeRustlsConnect::new(tls);
-        Ok((self.config.clone(), tls))
+        Ok((self.servers.clone(), tls))
     }
 
     /// As [`Self::connector`], for connections that only read: a standby will do.
-    pub(super) fn for_reading(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
-        let (mut config, tls) = self.connector()?;
-        config.target_session_attrs(TargetSessionAttrs::Any);
-        Ok((config, tls))
+    pub(super) fn for_reading(&self) -> Result<(Servers, MakeRustlsConnect), TlsFileError> {
+        let (mut servers, tls) = self.connector()?;
+        for config in [&mut servers.named, &mut servers.hostless] {
+            config.target_session_attrs(TargetSessionAttrs::Any);
+        }
+        Ok((servers, tls))
     }
 
     /// Whether passwords and records cross a network unencrypted.
     pub fn is_in_clear(&self) -> bool {
-        self.tls.is_none() && !is_here(&self.config)
+        self.tls.is_none() && !is_here(&self.servers.named)
     }
 
     /// The hosts and the database, for messages.
     pub fn location(&self) -> String {
-        let hosts: Vec<_> = hosts(&self.config)
+        let config = &self.servers.named;
+        let hosts: Vec<_> = hosts(config)
             .map(|(host, port)| match host {
                 Host::Tcp(name) => format!("{name}:{port}"),
                 Host::Unix(path) => format!("{}:{port}", path.display()),
             })
             .collect();
-        let database = self.config.get_dbname().or(self.config.get_user());
+        let database = config.get_dbname().or(config.get_user());
         format!("{}/{}", hosts.join(","), database.unwrap_or("?"))
     }
 }
@@ -206,78 +225,42 @@ fn hosts(config: &Config) -> impl Iterator<Item = (&Host, u16)> {
     hosts.map(move |(index, host)| (host, port(index)))
 }
 
-/// The configuration with the addresses that its hosts have now. tokio-postgres tries them one after the other, each for
-/// an equal share of [`CONNECT_TIMEOUT`]. It would look each name up again for each connection, on more and more threads
-/// while that hangs.
-pub(super) async fn addressed(config: &Config) -> Config {
-    let names = config.get_hosts().iter();
-    let is_unix = names.clone().any(|host| matches!(host, Host::Unix(_)));
-    if is_unix || !config.get_hostaddrs().is_empty() {
-        return config.clone();
-    }
-    let share = |count: usize| CONNECT_TIMEOUT / u32::try_from(count).unwrap_or(1).max(1);
-    let (patience, stale) = (share(names.len()), Dialer::default().stale_addresses);
-    let (mut found, mut hangs) = (Vec::new(), false);
-    for (host, port) in hosts(config) {
-        let Host::Tcp(name) = host else { continue };
-        match timeout(patience, outbound::addresses(name, stale)).await {
-            Ok(Ok(all)) => found.extend(all.iter().map(|one| (name, one.ip(), port))),
-            // If no other host is known, tokio-postgres reports why.
-            Ok(Err(_)) => {}
-            Err(_) => hangs = true,
+impl Servers {
+    /// The settings with the addresses that the hosts have now. tokio-postgres tries them one after the other, each for an
+    /// equal share of [`CONNECT_TIMEOUT`]. It would look each name up again for each connection, on more and more threads
+    /// while that hangs.
+    pub(super) async fn addressed(&self) -> Config {
+        let names = self.named.get_hosts().iter();
+        let is_unix = names.clone().any(|host| matches!(host, Host::Unix(_)));
+        if is_unix || !self.named.get_hostaddrs().is_empty() {
+            return self.named.clone();
         }
-    }
-    if found.is_empty() {
-        if hangs {
-            // The caller has a deadline.
-            std::future::pending::<()>().await;
+        let share = |count: usize| CONNECT_TIMEOUT / u32::try_from(count).unwrap_or(1).max(1);
+        let (patience, stale) = (share(names.len()), Dialer::default().stale_addresses);
+        let (mut found, mut hangs) = (Vec::new(), false);
+        for (host, port) in hosts(&self.named) {
+            let Host::Tcp(name) = host else { continue };
+            match timeout(patience, outbound::addresses(name, stale)).await {
+                Ok(Ok(all)) => found.extend(all.iter().map(|one| (name, one.ip(), port))),
+                // If no other host is known, tokio-postgres reports why.
+                Ok(Err(_)) => {}
+                Err(_) => hangs = true,
+            }
         }
-        return config.clone();
+        if found.is_empty() {
+            if hangs {
+                // The caller has a deadline.
+                std::future::pending::<()>().await;
+            }
+            return self.named.clone();
+        }
+        let mut addressed = self.hostless.clone();
+        addressed.connect_timeout(share(found.len()));
+        for (name, address, port) in found {
+            addressed.host(name).hostaddr(address).port(port);
+        }
+        addressed
     }
-    let mut addressed = without_hosts(config);
-    addressed.connect_timeout(share(found.len()));
-    for (name, address, port) in found {
-        addressed.host(name).hostaddr(address).port(port);
-    }
-    addressed
-}
-
-/// All settings but the hosts and the time for each of their addresses.
-fn without_hosts(config: &Config) -> Config {
-    let mut other = Config::new();
-    if let Some(user) = config.get_user() {
-        other.user(user);
-    }
-    if let Some(password) = config.get_password() {
-        other.password(password);
-    }
-    if let Some(name) = config.get_dbname() {
-        other.dbname(name);
-    }
-    if let Some(options) = config.get_options() {
-        other.options(options);
-    }
-    if let Some(name) = config.get_application_name() {
-        other.application_name(name);
-    }
-    if let Some(timeout) = config.get_tcp_user_timeout() {
-        other.tcp_user_timeout(*timeout);
-    }
-    if let Some(interval) = config.get_keepalives_interval() {
-        other.keepalives_interval(interval);
-    }
-    if let Some(retries) = config.get_keepalives_retries() {
-        other.keepalives_retries(retries);
-    }
-    other
-        .ssl_mode(config.get_ssl_mode())
-        .ssl_negotiation(config.get_ssl_negotiation())
-        .keepalives(config.get_keepalives())
-        .keepalives_idle(config.get_keepalives_idle())
-        .target_session_attrs(config.get_target_session_attrs())
-        .channel_binding(config.get_channel_binding())
-        .load_balance_hosts(config.get_load_balance_hosts());
-    other
 }
 
 /// Whether every server is this machine. A `hostaddr` is connected to, whatever the name of the host is.
@@ -331,8 +314,8 @@ mod tests {
     async fn all_addresses_share_the_time_and_every_other_setting_stays() {
         let url = "postgres://u:p@127.0.0.1,[::1]:5433/c?options=-cx%3D1&application_name=a&\
                    channel_binding=require&load_balance_hosts=random";
-        let (config, _) = PostgresUrl::parse(url).unwrap().connector().unwrap();
-        let other = addressed(&config).await;
+        let servers = PostgresUrl::parse(url).unwrap().servers;
+        let (config, other) = (&servers.named, servers.addressed().await);
         assert_eq!(other.get_hosts(), config.get_hosts());
         assert_eq!(other.get_ports(), [5432, 5433]);
         let addresses =
@@ -346,11 +329,21 @@ mod tests {
             let (before, after) = text.split_once(", host: ").unwrap();
             format!("{before}{}", after.split_once("connect_timeout").unwrap().1)
         };
-        assert_eq!(all(&other), all(&config));
+        assert_eq!(all(&other), all(config));
         assert_eq!(other.get_password(), config.get_password());
+        // A host of the parameters is none of the other settings either.
+        let url = "postgres://u@/c?%68ost=127.0.0.1&port=5434&application_name=a";
+        let servers = PostgresUrl::parse(url).unwrap().servers;
+        let other = servers.addressed().await;
+        assert_eq!(other.get_hosts(), servers.named.get_hosts());
+        assert_eq!(
+            (other.get_ports(), other.get_hostaddrs()),
+            (&[5434][..], &addresses[..1])
+        );
+        assert_eq!(all(&other), all(&servers.named));
         let unix = PostgresUrl::parse("postgres://u@%2Frun%2Fpostgresql/c").unwrap();
-        let other = addressed(&unix.config).await;
-        assert_eq!(other.get_hosts(), unix.config.get_hosts());
+        let other = unix.servers.addressed().await;
+        assert_eq!(other.get_hosts(), unix.servers.named.get_hosts());
         assert!(other.get_hostaddrs().is_empty());
     }
 
