@@ -7,6 +7,7 @@ use std::{
 
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::operator::manage::CONSUMER_FIELDS;
 
@@ -80,14 +81,19 @@ impl Listing {
         let mut widths = vec![0; self.rows.first().map_or(0, Vec::len)];
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
+                *width = (*width).max(cell.width());
             }
         }
         fit(&mut widths, limit.unwrap_or(usize::MAX));
         let mut text = String::new();
         for row in &self.rows {
             let cells = row.iter().zip(&widths);
-            let cells = cells.map(|(cell, &width)| format!("{:<width$}", shortened(cell, width)));
+            // Unlike `{:<width$}`, in columns of the terminal: a Chinese character takes two, a combining mark none.
+            let cells = cells.map(|(cell, &width)| {
+                let cell = shortened(cell, width);
+                let rest = width.saturating_sub(cell.width());
+                format!("{cell}{:rest$}", "")
+            });
             text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
             text.push('\n');
         }
@@ -114,10 +120,14 @@ fn fit(widths: &mut [usize], limit: usize) {
 
 /// The beginning of a cell that is too long.
 fn shortened(cell: &str, width: usize) -> Cow<'_, str> {
-    if cell.chars().count() <= width {
+    if cell.width() <= width {
         return Cow::Borrowed(cell);
     }
-    let beginning = cell.chars().take(width.saturating_sub(1));
+    let mut left = width.saturating_sub(1);
+    let beginning = cell.chars().map_while(|character| {
+        left = left.checked_sub(character.width().unwrap_or(0))?;
+        Some(character)
+    });
     Cow::Owned(beginning.chain(['…']).collect())
 }
 

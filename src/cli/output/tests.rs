@@ -178,3 +178,25 @@ fn a_table_fits_the_terminal_and_its_first_column_stays_whole() {
     // Too narrow for anything: as narrow as it goes.
     assert!(table(Some(10)).contains("a-key-that-is-copied  A name …  https:/…"));
 }
+
+#[test]
+fn a_column_begins_at_the_same_place_after_wide_characters_and_combining_marks() {
+    let list = |limit| {
+        let mut list = Listing::new(false);
+        for name in ["东京照片打印与相册商店", "ab", "e\u{301}cole", "👩‍👧 photos"]
+        {
+            list.push(&json!({ "id": "u", "name": name, "state": "yes" }));
+        }
+        list.finish(limit)
+    };
+    for (limit, shown) in [(None, "东京照片打印与相册商店"), (Some(20), "东京照片…")]
+    {
+        let text = list(limit);
+        let lines = Vec::from_iter(text.lines());
+        assert!(lines[1].contains(&format!("{shown} ")), "{text}");
+        let before = |line: &&str| line.rsplit_once(' ').map(|(before, _)| before.width());
+        let places = Vec::from_iter(lines.iter().map(before));
+        assert!(places.iter().all(|it| *it == places[0]), "{text}");
+        assert!(limit.is_none_or(|limit| lines.iter().all(|it| it.width() <= limit)));
+    }
+}
