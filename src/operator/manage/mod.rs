@@ -10,7 +10,6 @@ mod consumers;
 mod developer_links;
 mod error;
 mod input;
-mod pauses;
 mod record_fields;
 pub mod setting;
 pub mod settings;
@@ -31,7 +30,6 @@ pub use self::{
     consumers::{SECRET_ROTATED, check_secret, patched},
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},
-    pauses::{LoginPause, PauseKind},
     record_fields::{
         CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_items, check_members,
     },

@@ -25,7 +25,7 @@
 //!
 //! # Memory limit
 //!
-//! The table has 16,384 sets of 8 entries, some 7 MiB when full. A key (a keyed hash, so nobody can choose its set)
+//! The table has 16,384 sets of 8 entries, some 5 MiB when full. A key (a keyed hash, so nobody can choose its set)
 //! belongs to one set. In a set that is full of entries that still count, the new one replaces the entry with the fewest
 //! failures, and never one that is in its pause. A stranger who wants to push out nine failures has to fill their set
 //! with as many, and, not knowing which set it is, every set. If all of a set is in its pause, the attempt is rejected for
@@ -40,7 +40,7 @@ mod pauses;
 
 use std::{
     hash::{BuildHasher, RandomState},
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     time::Duration,
 };
 
@@ -48,7 +48,7 @@ use aws_lc_rs::hmac;
 use parking_lot::Mutex;
 
 use self::folded::folded;
-pub use self::pauses::{Pause, PausedAccount, PausedAccounts};
+pub use self::pauses::{PausedAccount, PausedAccounts};
 use crate::base::{clock::UnixTime, peer::network, rate::Rate, secret::Secret};
 
 /// Sets of the table.
@@ -128,8 +128,14 @@ impl Throttle {
         let folded = folded(account);
         let by_account = self.digest(&format!("{network} {folded}"));
         let whole = self.digest(&folded);
-        let account_key = EntryKey::of(self.key(by_account), self.key(whole), Some(network));
-        let address_key = EntryKey::of(self.key(by_address), NO_ACCOUNT, Some(network));
+        let account_key = EntryKey {
+            entry: self.key(by_account),
+            account: self.key(whole),
+        };
+        let address_key = EntryKey {
+            entry: self.key(by_address),
+            account: NO_ACCOUNT,
+        };
         let mut table = self.table.lock();
         let failures = table.limit.count.get();
         // Both are checked before either is counted: a rejected attempt is not counted.
@@ -189,8 +195,9 @@ impl Throttle {
             (by_account, account, failures),
             (by_address, NO_ACCOUNT, for_address),
         ] {
-            let key = EntryKey::of(self.key(digest), account, None);
-            table.drop_ended(key.entry, now);
+            let entry = self.key(digest);
+            let key = EntryKey { entry, account };
+            table.drop_ended(entry, now);
             let _ = table.charge(key, limit, now);
         }
     }
@@ -236,18 +243,6 @@ struct EntryKey {
     entry: u64,
     /// The account from all addresses, or [`NO_ACCOUNT`].
     account: u64,
-    /// The network of the address, if it is known here.
-    network: Option<IpAddr>,
-}
-
-impl EntryKey {
-    const fn of(entry: u64, account: u64, network: Option<IpAddr>) -> Self {
-        Self {
-            entry,
-            account,
-            network,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -265,12 +260,7 @@ struct Failures {
     pauses: u32,
     first_failure: UnixTime,
     paused_until: UnixTime,
-    /// The octets of its network as an IPv6 address, or [`UNKNOWN_NETWORK`].
-    network: [u8; 16],
 }
-
-/// The network of failures that another process has counted: the octets of an address of many hosts, which is no caller's.
-const UNKNOWN_NETWORK: [u8; 16] = [0xff; 16];
 
 /// The change by one attempt to one entry.
 #[derive(Debug)]
@@ -350,18 +340,10 @@ impl Table {
                 key,
                 account: of.account,
                 first_failure: now,
-                network: UNKNOWN_NETWORK,
                 ..Failures::default()
             });
         }
-        let entry = self.entry(key)?;
-        if let Some(network) = of.network {
-            entry.network = match network {
-                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-                IpAddr::V6(address) => address.octets(),
-            };
-        }
-        Some(entry)
+        self.entry(key)
     }
 
     fn give_back(&mut self, charge: &Charge, now: UnixTime) {
@@ -386,11 +368,6 @@ impl Table {
 }
 
 impl Failures {
-    fn address(&self) -> Option<IpAddr> {
-        let address = IpAddr::V6(Ipv6Addr::from(self.network));
-        (self.network != UNKNOWN_NETWORK).then(|| address.to_canonical())
-    }
-
     fn pause(&self, now: UnixTime) -> Option<Duration> {
         (self.paused_until > now).then(|| Duration::from_secs(self.paused_until.0 - now.0))
     }

@@ -121,7 +121,7 @@ pub(super) const OPTIONAL: &str = "Rotation";
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every operation; those of one path follow each other.
-pub(super) static OPERATIONS: [ApiOperation; 29] = [
+pub(super) static OPERATIONS: [ApiOperation; 28] = [
     operation(Method::GET, "/v1/openapi.json", "describeApi", |call| Box::pin(call.describe_api()))
         .summary("Describes this API")
         .shows(200, "Document"),
@@ -198,10 +198,6 @@ pub(super) static OPERATIONS: [ApiOperation; 29] = [
     operation(Method::DELETE, "/v1/users/{id}/login-pauses", "endLoginPauses", |call| Box::pin(call.end_login_pauses()))
         .summary("Ends the pauses after failed logins of a user")
         .fails(&[404]),
-    operation(Method::GET, "/v1/login-pauses", "listLoginPauses", |call| Box::pin(call.list_login_pauses()))
-        .summary("Lists the pauses after failed logins that this process knows, the last to end first")
-        .query(&PAGE)
-        .shows(200, "LoginPausePage"),
     operation(Method::GET, "/v1/tokens", "listTokens", |call| Box::pin(call.list_tokens()))
         .summary("Lists access tokens that are not revoked, the longest unused first")
         .query(&["consumer", "user", "unused_for", PAGE[0], PAGE[1]])

@@ -20,7 +20,7 @@ use crate::{
     },
     operator::{
         explain::{Unexplained, pasted},
-        manage::{InvalidInput, LoginPause, ManageError, new_user, view},
+        manage::{InvalidInput, ManageError, new_user, view},
         reasons,
     },
     provider::respond::OwnResponse,
@@ -346,17 +346,6 @@ impl Call<'_> {
             .end_login_pauses(&self.actor, &user.id, report)
             .await?;
         Ok(no_content())
-    }
-
-    pub(super) async fn list_login_pauses(&self) -> ApiResult {
-        let page = self.page()?;
-        let (manage, throttle) = (&self.backend.manage, &self.backend.throttle);
-        // The cursor is the number of those before.
-        let before = Self::after::<usize>(page)?.unwrap_or_default();
-        let pauses = manage.login_pauses(throttle).await?;
-        let rest = Vec::from_iter((1..).zip(pauses).skip(before));
-        let next = |last: &(usize, LoginPause)| last.0.to_string();
-        Ok(paged(rest, page, |(_, pause)| json!(pause), next))
     }
 
     fn token_filter(&self) -> Result<TokenFilter, ApiError> {

@@ -21,7 +21,6 @@ mod operations;
 mod overview;
 mod page;
 mod parts;
-mod pauses;
 mod preview;
 mod reasons;
 mod rejected;

@@ -1,6 +1,6 @@
 //! Values as pages of the console show them.
 
-use std::{collections::HashMap, fmt, ops::Range};
+use std::{collections::HashMap, fmt};
 
 use askama::filters::HtmlSafe;
 use percent_encoding::utf8_percent_encode;
@@ -233,20 +233,6 @@ pub(super) fn path(path: &str, parameters: &[(&str, &str)]) -> String {
     }
 }
 
-/// The records of a list in memory that follow the first `before`, and the links to its other pages, at `here`.
-pub(super) fn numbered_page(
-    all: usize,
-    before: usize,
-    here: &str,
-) -> (Range<usize>, Option<OtherPages>) {
-    let start = if before < all { before } else { 0 };
-    let end = all.min(start + super::LISTED as usize);
-    let first = (start > 0).then(|| here.to_owned());
-    let next = (end < all).then(|| path(here, &[("cursor", &end.to_string())]));
-    let others = (first.is_some() || next.is_some()).then_some(OtherPages { first, next });
-    (start..end, others)
-}
-
 /// A number with its noun.
 pub(super) fn counted(count: u64, noun: &str) -> String {
     match count {
@@ -311,25 +297,6 @@ mod tests {
             let shown = Moment { time, now }.to_string();
             assert!(shown.ends_with(&format!(" UTC\">{text}</time>")), "{shown}");
         }
-    }
-
-    #[test]
-    fn a_list_in_memory_has_pages_of_a_hundred() {
-        let page = |all, before| {
-            let (range, others) = numbered_page(all, before, "/here");
-            let links = others.map(|others| (others.first, others.next));
-            (range, links)
-        };
-        let (first, next) = (Some("/here".to_owned()), "/here?cursor=".to_owned());
-        assert_eq!(page(0, 0), (0..0, None));
-        assert_eq!(page(100, 0), (0..100, None));
-        let link = Some(next.clone() + "100");
-        assert_eq!(page(250, 0), (0..100, Some((None, link))));
-        let link = Some(next + "200");
-        assert_eq!(page(250, 100), (100..200, Some((first.clone(), link))));
-        assert_eq!(page(250, 200), (200..250, Some((first, None))));
-        // Some have ended since.
-        assert_eq!(page(90, 200), (0..90, None));
     }
 
     #[test]

@@ -48,7 +48,6 @@ const ROUTES: &[ConsoleRoute] = &[
     route("/consumer/end-link",     "",                  Change, |it| Box::pin(it.end_developer_link())),
     route("/consumer/remove",       "",                  Change, |it| Box::pin(it.remove_consumer())),
     route("/users",                 "Users",             Page,   |it| Box::pin(it.users())),
-    route("/users/pauses",          "",                  Page,   |it| Box::pin(it.login_pauses())),
     route("/user",                  "",                  Page,   |it| Box::pin(it.user())),
     route("/user/add",              "",                  Change, |it| Box::pin(it.add_user())),
     route("/user/edit",             "",                  Change, |it| Box::pin(it.edit_user())),

@@ -28,8 +28,6 @@ struct UsersPage<'a> {
     may_write: bool,
     fields: [InputField; 1],
     has_filter: bool,
-    /// The number of pauses after failed logins.
-    pauses: Number,
     users: Vec<UserRow>,
     next: Option<OtherPages>,
 }
@@ -105,7 +103,6 @@ impl ConsoleRequest<'_> {
             may_write: self.may_write(),
             fields: [InputField::line("q", "Part of name or id", q)],
             has_filter: !q.is_empty(),
-            pauses: Number(throttle.pauses(self.now).len() as u64),
             users: found.iter().map(row).collect(),
             next: self.other_pages(
                 &found,

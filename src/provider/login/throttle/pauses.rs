@@ -1,6 +1,6 @@
 //! The pauses, as operators see them.
 
-use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
+use std::collections::HashMap;
 
 use super::{NO_ACCOUNT, Throttle, folded};
 use crate::base::clock::UnixTime;
@@ -18,39 +18,7 @@ pub struct PausedAccount {
     pub until: UnixTime,
 }
 
-/// A pause of an account at one address, or of an address for all accounts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pause {
-    /// The account, as [`Throttle::paused_account`] has it; `None`: the address failed with many accounts.
-    pub account: Option<u64>,
-    /// The address, or the first one of its network; `None`: all of the failures were at other processes, whose reports
-    /// have hashes alone.
-    pub address: Option<IpAddr>,
-    /// Its end.
-    pub until: UnixTime,
-}
-
 impl Throttle {
-    /// All pauses, the last to end first.
-    pub fn pauses(&self, now: UnixTime) -> Vec<Pause> {
-        let table = self.table.lock();
-        let entries = table.sets.iter().flatten();
-        let paused = entries.filter(|entry| entry.pause(now).is_some());
-        let mut pauses = Vec::from_iter(paused.map(|entry| Pause {
-            account: (entry.account != NO_ACCOUNT).then_some(entry.account),
-            address: entry.address(),
-            until: entry.paused_until,
-        }));
-        drop(table);
-        pauses.sort_by_key(|it| (Reverse(it.until), it.address, it.account));
-        pauses
-    }
-
-    /// What stands for the account of this name in a [`Pause`].
-    pub fn paused_account(&self, name: &str) -> u64 {
-        self.key(self.digest(&folded(name)))
-    }
-
     /// The accounts that are in a pause now.
     pub fn paused(&self, now: UnixTime) -> PausedAccounts {
         let mut paused: HashMap<u64, PausedAccount> = HashMap::new();
@@ -69,6 +37,7 @@ impl Throttle {
 
     /// The pauses of `account`, if it is in one.
     pub fn pauses_of(&self, account: &str, paused: &PausedAccounts) -> Option<PausedAccount> {
-        paused.0.get(&self.paused_account(account)).copied()
+        let account = self.key(self.digest(&folded(account)));
+        paused.0.get(&account).copied()
     }
 }

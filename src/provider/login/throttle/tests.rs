@@ -171,6 +171,14 @@ fn strangers_neither_grow_the_table_nor_wash_a_count_away() {
     assert_eq!(pause(&throttle, &clock, "bob", HOME), Some(30));
 }
 
+/// The key of an address.
+fn address_key(entry: u64) -> EntryKey {
+    EntryKey {
+        entry,
+        account: NO_ACCOUNT,
+    }
+}
+
 #[test]
 fn a_set_full_of_pauses_fails_closed() {
     let (throttle, clock) = throttle();
@@ -180,7 +188,7 @@ fn a_set_full_of_pauses_fails_closed() {
     for number in 0..8 {
         for _ in 0..10 {
             assert_eq!(table.pause(key(number), now), None);
-            let _ = table.charge(EntryKey::of(key(number), NO_ACCOUNT, None), 10, now);
+            let _ = table.charge(address_key(key(number)), 10, now);
         }
     }
     assert_eq!(table.pause(key(8), now), Some(FIRST_PAUSE));
@@ -207,10 +215,10 @@ fn a_full_set_gives_up_the_fewest_failures_and_never_a_pause() {
         for _ in 0..failures {
             // Only the first has the limit of an account, and is in its pause.
             let limit = if number == 0 { 10 } else { 100 };
-            let _ = table.charge(EntryKey::of(key(number), NO_ACCOUNT, None), limit, now);
+            let _ = table.charge(address_key(key(number)), limit, now);
         }
     }
-    let _ = table.charge(EntryKey::of(key(8), NO_ACCOUNT, None), 10, now);
+    let _ = table.charge(address_key(key(8)), 10, now);
     let mut kept: Vec<_> = table
         .set(0)
         .iter()
@@ -517,59 +525,10 @@ fn spellings_that_an_account_system_may_fold_count_as_one() {
 }
 
 #[test]
-fn pauses_have_their_address_where_it_is_known_and_no_name() {
-    let ((one, clock), (other, _)) = (throttle(), throttle());
-    for from in [HOME, "2001:db8::1"] {
-        for _ in 0..10 {
-            let attempt = one.begin("ada", address(from), clock.now()).unwrap();
-            other.apply_report(attempt.report(), clock.now());
-        }
-    }
-    for account in 0..90 {
-        let attempt = one
-            .begin(&account.to_string(), address(HOME), clock.now())
-            .unwrap();
-        other.apply_report(attempt.report(), clock.now());
-    }
-    let until = clock.now().after(FIRST_PAUSE);
-    let pauses = |throttle: &Throttle| {
-        let ada = throttle.paused_account("ADA");
-        let mut pauses = throttle.pauses(clock.now());
-        assert!(pauses.iter().all(|it| it.until == until));
-        pauses.sort_by_key(|it| (it.account.is_none(), it.address));
-        let is_ada = |account: u64| account == ada;
-        Vec::from_iter(
-            pauses
-                .into_iter()
-                .map(|it| (it.account.map(is_ada), it.address)),
-        )
-    };
-    assert_eq!(
-        pauses(&one),
-        [
-            (Some(true), Some(address(HOME))),
-            (Some(true), Some(address("2001:db8::"))),
-            (None, Some(address(HOME))),
-        ]
-    );
-    assert_eq!(
-        pauses(&other),
-        [(Some(true), None), (Some(true), None), (None, None)]
-    );
-    // A failure that it sees itself has the address.
-    clock.advance(FIRST_PAUSE);
-    fail(&other, &clock, "ada", "2001:db8::2", 1);
-    let known = other.pauses(clock.now());
-    assert_eq!(known.len(), 1);
-    assert_eq!(known[0].address, Some(address("2001:db8::")));
-    clock.advance(Duration::from_secs(900));
-    assert!(other.pauses(clock.now()).is_empty());
-}
-
-#[test]
 fn a_table_takes_memory_from_the_first_attempt_on() {
     let (throttle, clock) = throttle();
-    assert_eq!(throttle.pauses(clock.now()), []);
+    let none = throttle.pauses_of("ada", &throttle.paused(clock.now()));
+    assert_eq!(none, None);
     assert_eq!(throttle.table.lock().sets.capacity(), 0);
     fail(&throttle, &clock, "ada", HOME, 1);
     assert_eq!(throttle.table.lock().sets.len(), SETS);

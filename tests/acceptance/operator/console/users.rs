@@ -1,7 +1,4 @@
-//! Users: edited, disabled, their sessions ended, their pauses, their forms.
-//!
-//! Promise (Console): Every pause after failed logins is listed with its address and its end, also in `GET /v1/login-pauses`; a name that
-//! was typed and that no user has is not shown. Also in `src/provider/login/throttle/tests.rs`.
+//! Users: edited, disabled, their sessions ended, their forms.
 
 use super::*;
 
@@ -117,89 +114,4 @@ fn the_facts_of_a_user_are_edited_in_the_console() {
     // The same form again is about a user that was.
     let stale = operator.submit(&page, &named(form, "ada", ""));
     stale.answer.has_status(403);
-}
-
-#[test]
-fn paused_logins_are_listed_with_their_address_their_end_and_how_to_end_them() {
-    let (_api, proxy) =
-        console("login.max_failures = '3 per 15m'\nlisten.trusted_proxies = ['127.0.0.1/32']");
-    let (ada, bob) = (proxy.user("ada"), proxy.user("bob"));
-    let tries = |name: &str, from: &str| {
-        let mut visitor = crate::support::Visitor::to(&proxy);
-        let page = visitor.open("/service.oauth?mode=applications");
-        let form = page.form_with("password");
-        let form = form.set("username", name).set("password", "wrong");
-        let origin = proxy.origin();
-        let call = Call::new(&form.method, &page.target)
-            .header("Origin", &origin)
-            .header("X-Forwarded-For", from);
-        visitor
-            .send(call.form(&crate::support::call::form(&form.fields)))
-            .status
-    };
-    let reader = Operator::with(&proxy, READ);
-    has(&reader.text("/users"), &["Paused logins (0)"]);
-    has(&reader.text("/users/pauses"), &["No login is paused."]);
-    let made_up = "<script>nobody</script>";
-    for (name, from) in [
-        ("ada", "203.0.113.7"),
-        ("ada", "2001:db8::1"),
-        (made_up, "203.0.113.8"),
-    ] {
-        while tries(name, from) != 429 {}
-    }
-    // An address that fails with many accounts, none of which reaches its own limit.
-    let mut names = (0..40).map(|number| format!("somebody-{number}"));
-    while tries(&names.next().unwrap(), "203.0.113.9") != 429 {}
-    let list = Operator::at(&proxy);
-    let list = |target: &str| {
-        let call = Call::get(target).header("Authorization", &format!("Bearer {READ}"));
-        list.send(call).has_status(200).json()
-    };
-    let first = list("/v1/login-pauses?limit=3");
-    let next = first["next"].as_str().unwrap();
-    let rest = list(&format!("/v1/login-pauses?cursor={next}"));
-    assert_eq!(rest["next"], Value::Null);
-    let items = [&first, &rest].map(|page| page["items"].as_array().unwrap().clone());
-    let mut found = Vec::from_iter(items.concat().into_iter().map(|it| {
-        assert!(it["until"].as_str().unwrap().starts_with("20"), "{it}");
-        let word = |name: &str| it[name].as_str().unwrap_or("-").to_owned();
-        ["kind", "name", "address"].map(word).join(" ")
-    }));
-    found.sort();
-    assert_eq!(
-        found,
-        [
-            "account - 203.0.113.8",
-            "account ada 2001:db8::",
-            "account ada 203.0.113.7",
-            "address - 203.0.113.9",
-        ]
-    );
-    let text = reader.text("/users/pauses");
-    has(
-        &text,
-        &[
-            "4 pauses of this process",
-            "a name of none of the first 20,000 users",
-            "every account",
-            "<code>203.0.113.9</code>",
-            "<code>2001:db8::</code>",
-            "it ends by itself",
-        ],
-    );
-    for hidden in ["nobody", "somebody", "end-pauses", &bob.id] {
-        assert!(!text.contains(hidden), "{hidden}: {text}");
-    }
-    let operator = Operator::with(&proxy, WRITE);
-    let page = click(&operator, &operator.open("/users"), "Paused logins (4)");
-    assert_eq!(page.answer.text().matches(">End the pauses</a>").count(), 2);
-    let asked = click(&operator, &page, "End the pauses");
-    has(&asked.answer.text(), &["End the pauses of ada?"]);
-    operator.confirm(&asked).answer.has_status(200);
-    has(
-        &operator.text("/users/pauses"),
-        &["2 pauses of this process"],
-    );
-    assert!(!operator.text("/users/pauses").contains(&ada.id));
 }

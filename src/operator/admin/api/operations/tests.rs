@@ -9,11 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
-    base::{clock::UnixTime, longest, secret::Secret},
+    base::{longest, secret::Secret},
     oauth::Deviation,
-    operator::manage::{
-        CONSUMER_FIELDS, FieldKind, LoginPause, PauseKind, RecordField, USER_FIELDS, view,
-    },
+    operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
     operator::reasons,
     records::store::record::{Consumer, Dialect},
     request::rejections::{ReasonCount, RecordedRejection, SenderProof},
@@ -224,16 +222,6 @@ fn schemas_name_the_members_that_serde_writes() {
         ("Consumer", json!(consumer)),
         ("IssuedConsumer", json!(issued)),
         ("Rejection", json!(RecordedRejection::default())),
-        (
-            "LoginPause",
-            json!(LoginPause {
-                kind: PauseKind::Address,
-                user: None,
-                name: None,
-                address: None,
-                until: UnixTime(0),
-            }),
-        ),
         (
             "RejectionSummary",
             reasons::view(&ReasonCount::new(&Arc::default())),
