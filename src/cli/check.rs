@@ -31,7 +31,7 @@ use crate::{
             certificates::Certificate,
             inspect::{self, OpenTo, Severity},
             live, paths,
-            services::{self, ServiceError},
+            services::{self, NonceServiceError, StoreServiceError},
             traces,
         },
         config::{Config, json_schema},
@@ -278,7 +278,7 @@ fn admin_api(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 }
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
-    services::check_paths(config).map_err(StartError::from)?;
+    services::check_paths(config)?;
     let file = config.store.file();
     // For a link that leads nowhere, opening the store reports why.
     if let Some(path) = &file
@@ -286,11 +286,8 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         && !path.is_symlink()
     {
         // The key is needed once there is a store; a wrong one is found now.
-        config
-            .store
-            .keys()
-            .map_err(ServiceError::from)
-            .map_err(StartError::from)?;
+        let keys = config.store.keys().map_err(StoreServiceError::from);
+        keys.map_err(StartError::from)?;
         return missing("store.url", path);
     }
     let location = match &file {
@@ -298,7 +295,7 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         None => "the server".to_owned(),
     };
     let store = match services::open_store(config, Opening::Check) {
-        Err(ServiceError::Store(error))
+        Err(StoreServiceError::Open(error))
             if file.is_none() && matches!(error.problem, OpenProblem::Missing) =>
         {
             return Ok(error.to_string());
@@ -314,7 +311,7 @@ fn lookup(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     let Some(lookup) = lookup else {
         return Ok("none: no store.lookup.url".to_owned());
     };
-    let findings = block_on(lookup.check())?.map_err(ServiceError::from)?;
+    let findings = block_on(lookup.check())?.map_err(StoreServiceError::from)?;
     let findings = findings.iter();
     warnings.extend(findings.map(|finding| format!("store.lookup.url: {finding}")));
     Ok(format!("{} answers", lookup.location()))
@@ -415,7 +412,7 @@ fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 fn nonce_location(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     if let Some(target) = services::nonce_target(config).map_err(StartError::from)? {
         let location = target.to_string();
-        let findings = block_on(redis::check_nonces(target))?.map_err(ServiceError::from)?;
+        let findings = block_on(redis::check_nonces(target))?.map_err(NonceServiceError::from)?;
         let findings = findings.iter();
         warnings.extend(findings.map(|finding| format!("nonce.url: {finding}")));
         return Ok(format!("{location} answers"));
@@ -429,7 +426,7 @@ fn nonce_location(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     if !path.exists() {
         return missing("nonce.path", &path);
     }
-    nonce::check_file(&path).map_err(ServiceError::from)?;
+    nonce::check_file(&path).map_err(NonceServiceError::from)?;
     Ok(format!("{} is a nonce window", path.display()))
 }
 

@@ -34,7 +34,7 @@ use crate::{
     run::{
         app::{
             StartError,
-            services::{self, ServiceError},
+            services::{self, StoreServiceError},
         },
         config::{Config, ConfigErrors},
     },
@@ -304,7 +304,7 @@ impl Context {
         };
         if opening != Opening::Command && services::is_store_missing(&context.config) {
             let path = context.config.store.url.sqlite_path();
-            Err(ServiceError::Missing(path)).about(context.path.display())?;
+            Err(StoreServiceError::Missing(path)).about(context.path.display())?;
         }
         Ok(context)
     }

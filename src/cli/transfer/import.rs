@@ -29,7 +29,7 @@ use crate::{
     },
     run::app::{
         paths::directory,
-        services::{self, ServiceError},
+        services::{self, StoreServiceError},
     },
 };
 
@@ -229,8 +229,10 @@ async fn import(
         return import.map_err(failed);
     }
     let opened = match services::open_store(&context.config, Opening::Existing) {
-        Err(ServiceError::Missing(_)) => None,
-        Err(ServiceError::Store(error)) if matches!(error.problem, OpenProblem::Missing) => None,
+        Err(StoreServiceError::Missing(_)) => None,
+        Err(StoreServiceError::Open(error)) if matches!(error.problem, OpenProblem::Missing) => {
+            None
+        }
         opened => Some(opened?),
     };
     if let Some(store) = opened {

@@ -6,22 +6,37 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::{
-    api_loop::ApiIsOurs, services::ServiceError, sockets::SocketError, traces::TracesError,
+    api_loop::ApiIsOurs,
+    services::{NonceServiceError, StoreServiceError},
+    sockets::SocketError,
+    traces::TracesError,
 };
 use crate::{
-    base::{language::PageFileError, tls::TlsFileError},
+    base::{language::PageFileError, random::NoRandomness, tls::TlsFileError},
     operator::admin::tokens::TokenFileError,
-    records::store::settings::StoreSettingError,
+    records::store::{StoreError, settings::StoreSettingError},
     wire::server::tls::TlsError,
 };
 
 /// Why the program cannot start; each names the key at fault and the fix.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// A service.
+    /// The store or the look-up.
     #[error(transparent)]
-    Service(#[from] ServiceError),
-    /// The files of TLS, on the public listener or to the API.
+    Store(#[from] StoreServiceError),
+    /// The store does not respond.
+    #[error("store.url: {0}")]
+    Unavailable(#[from] StoreError),
+    /// The nonce windows.
+    #[error(transparent)]
+    Nonces(#[from] NonceServiceError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    /// Two metrics have one name.
+    #[error("cannot count: {0}")]
+    Metrics(#[from] prometheus::Error),
+    /// The files of TLS, on the public listener, to the API or to the login endpoint.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The keys that sign JWTs.
@@ -98,11 +113,8 @@ impl StartError {
                 | Self::Sockets(_)
                 | Self::Traces(TracesError::Tls(_) | TracesError::Exporter(_))
                 | Self::Certificate(_)
-                | Self::Service(
-                    ServiceError::StoreSetting(StoreSettingError::Key { .. })
-                        | ServiceError::OneFile { .. }
-                        | ServiceError::NoSharedNonces,
-                )
+                | Self::Store(StoreServiceError::Setting(StoreSettingError::Key { .. }))
+                | Self::Nonces(NonceServiceError::OneFile(_) | NonceServiceError::NotShared)
         )
     }
 }
