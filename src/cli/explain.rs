@@ -89,18 +89,16 @@ impl ExplainArgs {
         let reading = Reading::new(request);
         let known = match reading.asked() {
             Some(asked) => {
-                let key = self.rsa_public_key.as_deref().map(read_rsa_public_key);
+                let key = self.rsa_public_key.as_deref().map(|path| {
+                    let option = format!("--rsa-public-key {}", path.display());
+                    RsaPublicKey::from_pem(&read_pem(path, &option)?).about(option)
+                });
                 Ok(self.secrets.read(&asked, key.transpose()?, lookup, stdin)?)
             }
             None => Err(String::new()),
         };
         Ok(reading.explain(known, self.show_secrets))
     }
-}
-
-fn read_rsa_public_key(path: &Path) -> Result<RsaPublicKey, CommandError> {
-    let option = format!("--rsa-public-key {}", path.display());
-    RsaPublicKey::from_pem(&read_pem(path, &option)?).about(option)
 }
 
 /// Reads the request from a file, or from standard input for `-`.

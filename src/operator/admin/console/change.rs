@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    ConsoleRequest, Rejected, Result,
+    ConsoleRequest, Result,
     page::{ConsoleFrame, show},
     parts::path,
 };
@@ -144,19 +144,10 @@ impl ConsoleRequest<'_> {
         })
     }
 
-    /// Checks that the session may change something.
-    pub(super) const fn check_write(&self) -> Result<()> {
-        if self.may_write() {
-            Ok(())
-        } else {
-            Err(Rejected::ReadOnly)
-        }
-    }
-
     /// Whether the change is to be made: it was confirmed by a form of this session about the record as it is now.
     ///
     /// # Errors
-    /// [`Rejected::Stale`]
+    /// [`super::Rejected::Stale`], if the record is another one than the form shows.
     pub(super) fn is_confirmed(&self, state: &str) -> Result<bool> {
         let is_sent = self
             .form

@@ -243,7 +243,7 @@ impl ConsoleRequest<'_> {
         let own = consumer.map_or(&[][..], |consumer| &consumer.permissions);
         let declared = &self.backend.permissions;
         let is_ticked = |name: &str| match &self.form {
-            Some(form) => form.field(&box_name(name)).is_some(),
+            Some(form) => form.field(&format!("permission.{name}")).is_some(),
             None => own.iter().any(|permission| permission.as_str() == name),
         };
         let boxes = declared.iter().map(|it| PermissionBox {
@@ -305,11 +305,6 @@ impl ConsoleRequest<'_> {
             },
         }
     }
-}
-
-/// The name of the box of a permission.
-fn box_name(permission: &str) -> String {
-    format!("permission.{permission}")
 }
 
 /// A consumer as the hidden fields of a form.

@@ -98,10 +98,9 @@ impl ConsoleRequest<'_> {
         let mut routes = ROUTES.iter();
         let found = routes.find(|route| route.path == self.path);
         match found.map(|route| route.access) {
-            Some(Change) => self.check_write()?,
-            Some(Form) => {}
+            Some(Change) if !self.may_write() => return Err(Rejected::ReadOnly),
             None | Some(Page) if self.form.is_some() => return Err(Rejected::OtherMethod),
-            None | Some(Page) => {}
+            _ => {}
         }
         match found {
             Some(route) => (route.respond)(self).await,

@@ -114,11 +114,6 @@ impl ConsoleRequest<'_> {
         Ok(filter)
     }
 
-    /// The fields of the filter with their values.
-    fn filter_fields(&self) -> [(&'static str, &str); 3] {
-        FILTER.map(|name| (name, self.field(name)))
-    }
-
     /// The time without use that a filter asks for, or what is wrong with it.
     pub(super) fn unused_for(&self) -> (Option<Duration>, Option<String>) {
         match self.duration("unused_for") {
@@ -154,7 +149,7 @@ impl ConsoleRequest<'_> {
             }
             None => Vec::new(),
         };
-        let filtered = self.filter_fields();
+        let filtered = FILTER.map(|name| (name, self.field(name)));
         let [consumer, user, unused] = filtered;
         let cursor = |last: &AccessToken| {
             let used = last.last_used_at.unwrap_or(last.issued_at);
