@@ -37,7 +37,7 @@ use crate::{
         nonce::{self, settings::NonceScope},
         store::{
             Opening,
-            transfer::{Exported, Origin, TransferError},
+            transfer::{ExportOrigin, Exported, TransferError},
         },
     },
 };
@@ -265,7 +265,12 @@ impl<'w, W: Write> ExportWriter<'w, W> {
         }
     }
 
-    fn head(&mut self, origin: &Origin, records: u64, accepted_until: UnixTime) -> io::Result<()> {
+    fn head(
+        &mut self,
+        origin: &ExportOrigin,
+        records: u64,
+        accepted_until: UnixTime,
+    ) -> io::Result<()> {
         let head = json!({
             "kind": "export",
             "version": VERSION,

@@ -21,7 +21,7 @@ use countersign::{
             AccessToken, BodyHash, Callback, Consumer, Dialect, RequestToken, RequestTokenState,
             Session, User,
         },
-        transfer::{Exported, ImportList, Numbered, Origin, Record},
+        transfer::{ExportOrigin, Exported, ImportList, Numbered, Record},
     },
 };
 
@@ -318,7 +318,7 @@ pub(crate) fn import_list(records: Vec<Record>) -> ImportList<'static> {
 /// The contents of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WholeExport {
-    pub(crate) origin: Origin,
+    pub(crate) origin: ExportOrigin,
     pub(crate) records: Vec<Record>,
 }
 

@@ -18,8 +18,8 @@ use countersign::{
         port::Added,
         record::{AccessToken, Consumer, ConsumerUse, TokenUse, User},
         transfer::{
-            BATCH, Conflict, Difference, Existing, Import, ImportList, Imported, MAX_PROBLEMS,
-            Numbered, Origin, Record,
+            BATCH, Conflict, Difference, Existing, ExportOrigin, Import, ImportList, Imported,
+            MAX_PROBLEMS, Numbered, Record,
         },
     },
 };
@@ -340,7 +340,7 @@ pub(crate) async fn a_dry_run_changes_nothing<B: Backend>() {
     let position = store.changes_since(0).await.unwrap().position;
     let list = |dry_run| ImportList {
         dry_run,
-        origin: Some(Origin {
+        origin: Some(ExportOrigin {
             store: "other".to_owned(),
             accepted_until: NOW,
         }),
@@ -361,7 +361,7 @@ pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
     assert_ne!(from_store.store, exported(&to).await.origin.store);
     from.set_local_nonces_until(later(5), None).await.unwrap();
     let until = async |store: &Arc<Store>| store.imported_nonces_until().await.unwrap();
-    let import = async |to: &Arc<Store>, origin: Origin| {
+    let import = async |to: &Arc<Store>, origin: ExportOrigin| {
         let list = ImportList {
             origin: Some(origin),
             ..import_list(Vec::new())
@@ -373,7 +373,7 @@ pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
     import(&from, origin.clone()).await;
     assert_eq!(until(&from).await, None, "a store knows its own nonces");
     import(&to, origin.clone()).await;
-    let earlier = Origin {
+    let earlier = ExportOrigin {
         accepted_until: later(4),
         ..origin
     };

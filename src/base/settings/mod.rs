@@ -12,7 +12,7 @@ mod value;
 
 pub use self::{
     choices::{one_of, words_of},
-    section::{KeySchema, Schema, Section, Unwritten, paragraph},
+    section::{KeySchema, Section, SectionSchema, Unwritten, paragraph},
     text::{Reason, Text, distinct, filled, list, optional, text},
     units::{
         DAY, KIB, LONGEST, Lifetime, MIB, count, duration, format_duration, format_size,

@@ -10,7 +10,7 @@ use super::ValueType;
 
 /// A section as declared.
 #[derive(Debug, Clone, Copy)]
-pub struct Schema {
+pub struct SectionSchema {
     /// `listen.tls`, or `operation` for `[[operation]]`.
     pub name: &'static str,
     /// Its keys, or those of a part, in the order of the documentation.
@@ -52,7 +52,7 @@ pub enum Unwritten {
     Absent(&'static str, &'static str),
 }
 
-impl Schema {
+impl SectionSchema {
     /// The whole key of each key: `listen.tls.certificate`.
     pub fn full_keys(&self) -> impl Iterator<Item = String> {
         let name = self.name;
@@ -70,7 +70,7 @@ pub fn paragraph(doc: &[&str]) -> String {
 /// A struct that holds a section, or a part of one.
 pub trait Section: DeserializeOwned {
     /// Its declaration.
-    const SCHEMA: Schema;
+    const SCHEMA: SectionSchema;
 
     /// Takes from `running` the values that only a restart can change, and adds the keys that differed to `fixed`.
     fn keep_fixed(&mut self, running: &Self, fixed: &mut Vec<&'static str>);
@@ -103,7 +103,7 @@ macro_rules! section {
         }
 
         impl $crate::base::settings::Section for $type {
-            const SCHEMA: $crate::base::settings::Schema = $crate::base::settings::Schema {
+            const SCHEMA: $crate::base::settings::SectionSchema = $crate::base::settings::SectionSchema {
                 name: $name,
                 keys: &[$(
                     $crate::base::settings::KeySchema {

@@ -21,7 +21,7 @@ use crate::{
     cli::progress::Progress,
     operator::manage::distinct_members,
     provider::issue::callback,
-    records::store::transfer::{CONSUMERS, MAX_PROBLEMS, Numbered, Origin, RANKS, Record},
+    records::store::transfer::{CONSUMERS, ExportOrigin, MAX_PROBLEMS, Numbered, RANKS, Record},
 };
 
 /// The rank of a row that holds no record to import.
@@ -31,7 +31,7 @@ const NONE: u8 = u8::MAX;
 #[derive(Default)]
 pub(super) struct Contents {
     /// The origin of the records, if the input names it.
-    pub(super) origin: Option<Origin>,
+    pub(super) origin: Option<ExportOrigin>,
     pub(super) problems: Problems,
     /// The names of the records.
     pub(super) index: Index,
@@ -231,7 +231,7 @@ impl Contents {
         match (head.store.clone(), head.accepted_until) {
             (_, Some(until)) if until > day_ahead => return Err(LineError::OriginAhead(until)),
             (Some(store), Some(accepted_until)) => {
-                self.origin = Some(Origin {
+                self.origin = Some(ExportOrigin {
                     store,
                     accepted_until,
                 });
@@ -239,7 +239,7 @@ impl Contents {
             _ if head.version == VERSION => return Err(LineError::OriginMissing),
             // An older export, which does not name its origin. Its store may have accepted requests until just now.
             _ if head.records.is_some() => {
-                self.origin = Some(Origin {
+                self.origin = Some(ExportOrigin {
                     store: String::new(),
                     accepted_until: self.defaults.accepted_until,
                 });

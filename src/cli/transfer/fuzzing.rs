@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     base::clock::UnixTime,
-    records::store::transfer::{Exported, Origin, Record},
+    records::store::transfer::{ExportOrigin, Exported, Record},
 };
 
 /// The records of a file of JSON Lines, in the order of an import, or its problems.
@@ -40,7 +40,7 @@ pub fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, Vec<String>> {
 
 /// The export of these records, made at `now`.
 pub fn write(records: Vec<Record>, now: UnixTime) -> Vec<u8> {
-    let origin = Origin {
+    let origin = ExportOrigin {
         store: "store".to_owned(),
         accepted_until: now,
     };

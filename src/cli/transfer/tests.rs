@@ -49,7 +49,7 @@ fn read(text: &[u8]) -> Result<Vec<(usize, Record)>, Vec<String>> {
 
 fn written(records: &[Record]) -> String {
     let mut text = Vec::new();
-    let origin = Origin {
+    let origin = ExportOrigin {
         store: "s".to_owned(),
         accepted_until: NOW,
     };

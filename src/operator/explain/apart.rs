@@ -16,7 +16,7 @@ use crate::{
     oauth::percent,
     provider::{
         login::{PasswordPool, pool::PoolError},
-        pages::developer::{CheckFuture, Checked, SignatureCheck, Unchecked},
+        pages::developer::{CheckFuture, Checked, ChecksSignatures, Unchecked},
     },
     records::store::{Store, StoreError},
     request::verify::Purpose,
@@ -153,7 +153,7 @@ pub struct DeveloperCheck {
     pub clock: Clock,
 }
 
-impl SignatureCheck for DeveloperCheck {
+impl ChecksSignatures for DeveloperCheck {
     fn check<'a>(
         &'a self,
         consumer: &'a ConsumerKey,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The rules of the exchange.
-pub struct TokenExchange {
+pub struct BearerExchange {
     /// `exchange.audience`
     pub audience: String,
     /// `exchange.ttl`

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use http_body::Body as _;
 
-pub use self::exchange::TokenExchange;
+pub use self::exchange::BearerExchange;
 use self::user_field::UserField;
 use crate::{
     base::clock::Clock,
@@ -52,7 +52,7 @@ pub struct Endpoints {
     /// The end of OAuth 1.0a, if it is planned.
     pub sunset: Option<Arc<Sunset>>,
     /// The exchange for OAuth 2, if it is on.
-    pub exchange: Option<TokenExchange>,
+    pub exchange: Option<BearerExchange>,
     /// The clock.
     pub clock: Clock,
 }

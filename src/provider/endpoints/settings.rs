@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::{exchange::TokenExchange, user_field::UserField};
+use super::{exchange::BearerExchange, user_field::UserField};
 use crate::{
     base::settings::{LONGEST, Reason, Text, distinct, plain_values, seconds, section},
     provider::respond::settings::{PARAMETER, is_parameter},
@@ -86,8 +86,8 @@ impl TokenResponseSettings {
 
 impl ExchangeSettings {
     /// The exchange, if there is one. The first of the keys signs its tokens.
-    pub fn exchange(&self, keys: &Keys) -> Option<TokenExchange> {
-        Some(TokenExchange {
+    pub fn exchange(&self, keys: &Keys) -> Option<BearerExchange> {
+        Some(BearerExchange {
             audience: self.audience.clone()?,
             ttl: self.ttl,
             signer: keys.signer("at+jwt"),

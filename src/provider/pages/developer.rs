@@ -36,7 +36,7 @@ use crate::{
 pub const PARAMETER: &str = "link";
 
 /// Checks a request that the developer of a consumer pasted, with the secrets of that consumer alone.
-pub trait SignatureCheck: Send + Sync + 'static {
+pub trait ChecksSignatures: Send + Sync + 'static {
     /// Checks a request of this consumer, for a caller at an address. It reads nothing of another consumer.
     ///
     /// # Cancel safety
@@ -55,7 +55,7 @@ pub trait SignatureCheck: Send + Sync + 'static {
     fn rebuilt(&self, base_string: &str) -> Result<String, String>;
 }
 
-/// The return type of [`SignatureCheck::check`].
+/// The return type of [`ChecksSignatures::check`].
 pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Checked, Unchecked>> + 'a>>;
 
 /// The findings about a request.

@@ -70,7 +70,7 @@ pub mod settings;
 pub use cookies::{CookieNames, cookie_names};
 
 use csrf::FormPurpose;
-use developer::{DeveloperRates, SignatureCheck};
+use developer::{ChecksSignatures, DeveloperRates};
 use error::PageError;
 use form::Form;
 use settings::{AuthorizePageSettings, PermissionSettings, SessionSettings};
@@ -99,7 +99,7 @@ pub struct PageRules {
     /// Consumers learn the display name of a user (`tokens.profile`).
     pub gives_display_name: bool,
     /// Checks the requests of developers; `None`: `signature.advice` is off, and so are their pages.
-    pub signature_check: Option<Arc<dyn SignatureCheck>>,
+    pub signature_check: Option<Arc<dyn ChecksSignatures>>,
 }
 
 /// A text of the operator or of a consumer, in the language of the page or in its own.

@@ -150,7 +150,7 @@ pub fn name(kind: &str, key: &str) -> String {
 
 /// The store that an export is from, and the requests that it may have accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct ExportOrigin {
     /// The random name of the store; empty if it is not known.
     pub store: String,
     /// The last timestamp of a request that the store may have accepted; 1970 if it has accepted none. A store that
@@ -162,7 +162,7 @@ pub struct Origin {
 #[derive(Debug)]
 pub enum Exported {
     /// The store, and the number of records that follow.
-    Head(Origin, u64),
+    Head(ExportOrigin, u64),
     /// Some records: consumers, users, access tokens, and the marks of removed ones.
     Records(Vec<Record>),
 }
@@ -221,7 +221,7 @@ pub struct ImportList<'a> {
     /// The records, each key of a kind once, in the order of [`Record::rank`]: a record comes after those that it names.
     pub records: Box<dyn Iterator<Item = io::Result<Numbered>> + 'a>,
     /// The store that they are from, if it is one of ours.
-    pub origin: Option<Origin>,
+    pub origin: Option<ExportOrigin>,
     /// The time of the import.
     pub now: UnixTime,
     /// `true`: find the problems and change nothing.

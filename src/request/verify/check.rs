@@ -16,7 +16,7 @@ use super::{
 use crate::{
     base::{clock::UnixTime, cold},
     oauth::{Credentials, Deviation, Pinned, diagnosis::Mistake, is_allowed_body_hash},
-    records::{nonce::NonceUse, store::cached::Moment},
+    records::{nonce::NonceUse, store::cached::LookupTime},
     request::parse::signed::SignedRequest,
     request::rejections::SenderProof,
 };
@@ -83,7 +83,7 @@ impl<'v> Check<'v> {
     fn of(
         self,
         credential: Credential,
-        loaded: Option<Moment>,
+        loaded: Option<LookupTime>,
         unread: Option<UnreadBody<'v>>,
     ) -> Verification<'v> {
         let Self {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     base::cold,
     oauth::{Credentials, Parameters},
-    records::store::cached::{AccessCredentials, ConsumerCredentials, LocalAccess, Moment},
+    records::store::cached::{AccessCredentials, ConsumerCredentials, LocalAccess, LookupTime},
     request::parse::signed::SignedRequest,
 };
 
@@ -89,7 +89,7 @@ impl Verifier {
 
 impl<'v> Check<'v> {
     /// The access token that the call names, if this thread has just verified another call with it.
-    pub(super) fn at_hand(&self, moment: Moment) -> Option<LocalAccess> {
+    pub(super) fn at_hand(&self, moment: LookupTime) -> Option<LocalAccess> {
         let named = &self.request.credentials;
         let is_access = matches!(self.purpose, Purpose::Api | Purpose::OwnToken);
         let token = named.token.filter(|_| is_access)?;

@@ -28,7 +28,7 @@ pub use self::{
     derived::FORWARD_AUTH, process::*, read::ConfigErrors, rules::Finding, schema::json_schema,
 };
 use crate::{
-    base::settings::{Schema, Section},
+    base::settings::{Section, SectionSchema},
     gateway::settings::{ConventionSettings, ForwardAuthSettings, PreflightSettings},
     operator::{
         admin::settings::AdminSettings,
@@ -84,7 +84,7 @@ macro_rules! config {
         }
 
         /// Every section that can be written, or its parts one after the other, in the order of the example.
-        const SECTIONS: &[Schema] = &[$($($type::SCHEMA,)? $($item::SCHEMA,)?)+];
+        const SECTIONS: &[SectionSchema] = &[$($($type::SCHEMA,)? $($item::SCHEMA,)?)+];
 
         impl Config {
             fn read(written: &mut Written<'_>) -> Option<Self> {

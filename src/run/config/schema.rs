@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::SECTIONS;
-use crate::base::settings::{KeySchema, Schema, Unwritten, paragraph, value_of};
+use crate::base::settings::{KeySchema, SectionSchema, Unwritten, paragraph, value_of};
 
 /// The schema, made from the declarations. It admits every valid file. It does not have the rules on more than one key, nor the
 /// ranges of durations and sizes: [`super::load`] checks these.
@@ -41,7 +41,7 @@ pub fn json_schema() -> String {
 }
 
 /// The schema of a section without its keys.
-fn empty(section: &Schema) -> Value {
+fn empty(section: &SectionSchema) -> Value {
     let mut table = json!({
         "description": paragraph(section.doc),
         "type": "object",

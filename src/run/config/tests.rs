@@ -55,7 +55,7 @@ fn rejects(text: &str, expected: &[&str]) {
 }
 
 /// Every key with its section and the value that the example shows for it.
-fn keys() -> impl Iterator<Item = (&'static Schema, String, &'static str, String)> {
+fn keys() -> impl Iterator<Item = (&'static SectionSchema, String, &'static str, String)> {
     SECTIONS.iter().flat_map(|section| {
         section.keys.iter().map(move |key| {
             let (Unwritten::Default(value)

@@ -20,7 +20,7 @@ const ENTRIES: usize = 256;
 
 /// The time at which a look-up begins: what it finds is current in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct LookupTime {
     second: UnixTime,
     generation: u64,
 }
@@ -47,7 +47,7 @@ impl Deref for LocalAccess {
 }
 
 struct AtHand {
-    moment: Moment,
+    moment: LookupTime,
     /// The changes of the cache that has the token.
     announced: Weak<Announced>,
     access: LocalAccess,
@@ -57,7 +57,7 @@ thread_local! {
     static AT_HAND: RefCell<[Option<AtHand>; ENTRIES]> = const { RefCell::new([const { None }; ENTRIES]) };
 }
 
-impl Moment {
+impl LookupTime {
     pub(super) fn at(now: UnixTime, announced: &Announced) -> Self {
         Self {
             second: now,
@@ -69,7 +69,7 @@ impl Moment {
 /// The token, if this thread has found it at this `moment`.
 pub(super) fn find(
     token: &[u8],
-    moment: Moment,
+    moment: LookupTime,
     announced: &Arc<Announced>,
 ) -> Option<LocalAccess> {
     AT_HAND.with_borrow(|entries| {
@@ -81,7 +81,7 @@ pub(super) fn find(
 }
 
 /// Keeps a token that a look-up which began at `moment` has found.
-pub(super) fn keep(access: &LocalAccess, moment: Moment, announced: &Arc<Announced>) {
+pub(super) fn keep(access: &LocalAccess, moment: LookupTime, announced: &Arc<Announced>) {
     let entry = AtHand {
         moment,
         announced: Arc::downgrade(announced),
@@ -91,7 +91,7 @@ pub(super) fn keep(access: &LocalAccess, moment: Moment, announced: &Arc<Announc
 }
 
 /// Drops the entries of this thread that do not count at `moment`.
-pub(super) fn drop_old(moment: Moment) {
+pub(super) fn drop_old(moment: LookupTime) {
     AT_HAND.with_borrow_mut(|entries| {
         for entry in entries {
             entry.take_if(|entry| entry.moment != moment);

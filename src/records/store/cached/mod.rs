@@ -22,7 +22,7 @@ use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 pub use access::AccessCredentials;
-pub use at_hand::{LocalAccess, Moment};
+pub use at_hand::{LocalAccess, LookupTime};
 pub use consumer::{ConsumerCredentials, SecretAge};
 pub use field_values::{CachedAssertion, FieldValues};
 use index::Index;
@@ -196,19 +196,19 @@ impl Cached {
     }
 
     /// The moment of a look-up that begins now.
-    pub fn moment(&self, now: UnixTime) -> Moment {
-        Moment::at(now, &self.announced)
+    pub fn moment(&self, now: UnixTime) -> LookupTime {
+        LookupTime::at(now, &self.announced)
     }
 
     /// The access token as sent, with its consumer, if this thread has verified a call with it at this moment.
-    pub fn at_hand(&self, token: &[u8], moment: Moment) -> Option<LocalAccess> {
+    pub fn at_hand(&self, token: &[u8], moment: LookupTime) -> Option<LocalAccess> {
         let found = at_hand::find(token, moment, &self.announced)?;
         self.access.counts.hits.inc();
         Some(found)
     }
 
     /// Keeps a token at hand that [`Self::access`] has found, since `moment`, and that has signed a call.
-    pub fn keep_at_hand(&self, access: &LocalAccess, moment: Moment) {
+    pub fn keep_at_hand(&self, access: &LocalAccess, moment: LookupTime) {
         // A shorter time than the second of a moment is that of the cache alone.
         if self.access.ttl() >= Duration::from_secs(1) {
             at_hand::keep(access, moment, &self.announced);

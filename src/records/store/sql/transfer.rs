@@ -10,7 +10,7 @@ use super::{
 use crate::records::store::{
     Result,
     engine::{Deadline, Isolation},
-    transfer::{BATCH, Exported, Import, ImportList, Origin, Record, TransferError},
+    transfer::{BATCH, ExportOrigin, Exported, Import, ImportList, Record, TransferError},
     value::needed,
 };
 
@@ -101,9 +101,9 @@ async fn export(
 }
 
 /// The identity of this store, and the timestamp up to which it may have accepted requests.
-async fn origin(tx: &mut Tx) -> Result<Origin> {
+async fn origin(tx: &mut Tx) -> Result<ExportOrigin> {
     let read: Read<_> = |row, _| {
-        Ok(Origin {
+        Ok(ExportOrigin {
             store: row.get("id")?,
             accepted_until: row.get::<Option<_>>("accepted_until")?.unwrap_or_default(),
         })

@@ -21,7 +21,7 @@ section! {
         /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not later than date.
         deprecation: Option<Deprecation> [else "now: when the configuration was read": "2026-09-01T00:00:00Z"], reload;
         /// The end: the field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
-        date: Option<Moment> [else "none": "2027-03-31T00:00:00Z"], reload;
+        date: Option<WrittenTime> [else "none": "2027-03-31T00:00:00Z"], reload;
         /// A page about it: the field Link with the relation sunset.
         link: Option<WebUrl> [else "none": "https://example.com/oauth2"], reload;
         /// The keys of the consumers that get this.
@@ -33,9 +33,9 @@ section! {
     /// A brown-out: for a planned time, rightly signed calls get 503 with Retry-After, so that those who still send them notice.
     BrownOutSettings["sunset.brownout", list] {
         /// The beginning.
-        from: Moment [required: "2027-02-01T09:00:00Z"], reload;
+        from: WrittenTime [required: "2027-02-01T09:00:00Z"], reload;
         /// The end.
-        until: Moment [required: "2027-02-01T09:15:00Z"], reload;
+        until: WrittenTime [required: "2027-02-01T09:15:00Z"], reload;
         /// The keys of the consumers that get it.
         #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "sunset.consumers": ["dpf43f3p2l4k3l03"]], reload;
     }
@@ -73,11 +73,11 @@ impl SunsetSettings {
 
 /// A moment from 2000 to 9999: an RFC 3339 text, or a TOML date-time with an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub struct Moment(pub UnixTime);
+pub struct WrittenTime(pub UnixTime);
 
 /// The beginning of a deprecation; `None`: the time at which the configuration was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deprecation(pub Option<Moment>);
+pub struct Deprecation(pub Option<WrittenTime>);
 
 fn written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
@@ -87,15 +87,15 @@ fn written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
     })
 }
 
-fn moment<E: Error>(text: &str) -> Result<Moment, E> {
+fn moment<E: Error>(text: &str) -> Result<WrittenTime, E> {
     let has_offset = OffsetDateTime::parse(text, &Rfc3339).is_ok();
     let time = UnixTime::from_written(text).ok().filter(|_| has_offset);
-    time.map(Moment).ok_or_else(|| {
+    time.map(WrittenTime).ok_or_else(|| {
         E::custom("expected a date and a time with an offset, such as 2027-03-31T00:00:00Z, from 2000 to 9999")
     })
 }
 
-impl<'de> Deserialize<'de> for Moment {
+impl<'de> Deserialize<'de> for WrittenTime {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         moment(&written(deserializer)?)
     }
@@ -111,4 +111,4 @@ impl<'de> Deserialize<'de> for Deprecation {
     }
 }
 
-plain_values!(Deprecation, Moment);
+plain_values!(Deprecation, WrittenTime);
