@@ -1,7 +1,7 @@
 //! The contents of an input: the first pass checks each record, the second hands them to the store.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet, btree_map},
     hash::{BuildHasher as _, RandomState},
     io::{self, Read},
     time::Duration,
@@ -21,11 +21,8 @@ use crate::{
     cli::progress::Progress,
     operator::manage::distinct_members,
     provider::issue::callback,
-    records::store::transfer::{CONSUMERS, ExportOrigin, MAX_PROBLEMS, Numbered, RANKS, Record},
+    records::store::transfer::{ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record},
 };
-
-/// The rank of a row that holds no record to import.
-const NONE: u8 = u8::MAX;
 
 /// The result of the first pass over an input.
 #[derive(Default)]
@@ -36,10 +33,10 @@ pub(super) struct Contents {
     /// The names of the records.
     pub(super) index: Index,
     pub(super) warnings: ImportWarnings,
-    /// The rank of each record, in the order of the input.
-    ranks: Vec<u8>,
+    /// The rank of the record of each row, in the order of the input; `None`: the row has no record to import.
+    ranks: Vec<Option<Rank>>,
     /// The number of records of each rank.
-    counts: [u64; RANKS as usize],
+    counts: BTreeMap<Rank, u64>,
     defaults: Defaults,
 }
 
@@ -163,7 +160,7 @@ impl Contents {
     /// Whether the input has a consumer.
     pub(super) fn has_consumers(&self) -> bool {
         self.counts
-            .get(usize::from(CONSUMERS))
+            .get(&Rank::Consumer)
             .is_some_and(|count| *count > 0)
     }
 
@@ -258,14 +255,12 @@ impl Contents {
                 let number = u32::try_from(self.ranks.len()).unwrap_or(u32::MAX);
                 self.index.push(&record.name(), number);
                 let rank = record.rank();
-                if let Some(count) = self.counts.get_mut(usize::from(rank)) {
-                    *count += 1;
-                }
-                rank
+                *self.counts.entry(rank).or_default() += 1;
+                Some(rank)
             }
             Err(error) => {
                 self.problems.add_unread(line, rows.name(), &error);
-                NONE
+                None
             }
         };
         self.ranks.push(rank);
@@ -277,11 +272,9 @@ impl Contents {
         // The first ones, which are shown, each with the record that has its name.
         let (mut shown, mut others) = (BTreeMap::new(), 0);
         self.index.find_repeated(|number, first| {
-            if let Some(rank) = ranks.get_mut(number as usize) {
-                if let Some(count) = counts.get_mut(usize::from(*rank)) {
-                    *count -= 1;
-                }
-                *rank = NONE;
+            let rank = ranks.get_mut(number as usize).and_then(Option::take);
+            if let Some(count) = rank.and_then(|rank| counts.get_mut(&rank)) {
+                *count -= 1;
             }
             shown.insert(number, first);
             if shown.len() > MAX_PROBLEMS {
@@ -317,15 +310,16 @@ impl Contents {
 
     /// The records, in the order of their ranks: the second pass over the input.
     pub(super) fn records<'a>(&'a self, input: &'a Input, format: Format<'a>) -> Ranked<'a> {
-        let total = self.counts.iter().sum();
+        let total = self.counts.values().sum();
         Ranked {
             contents: self,
             input,
             format,
-            rank: 0,
+            ranks: self.counts.keys(),
             rows: None,
             number: 0,
             done: 0,
+            total,
             progress: Progress::new("records imported", total),
         }
     }
@@ -362,48 +356,45 @@ pub(super) struct Ranked<'a> {
     contents: &'a Contents,
     input: &'a Input,
     format: Format<'a>,
-    /// The rank of the records that are read now.
-    rank: u8,
-    rows: Option<Reading<'a>>,
+    /// The ranks of which no record was read yet.
+    ranks: btree_map::Keys<'a, Rank, u64>,
+    /// The rank of the records that are read now, and the rows that follow.
+    rows: Option<(Rank, Reading<'a>)>,
     /// The number of the next row.
     number: usize,
     /// The number of records that were read.
     done: u64,
+    /// The number of all records.
+    total: u64,
     progress: Progress,
 }
 
 impl Ranked<'_> {
     fn read(&mut self) -> io::Result<Option<Numbered>> {
         loop {
-            let Some(rows) = &mut self.rows else {
-                match self.contents.counts.get(usize::from(self.rank)) {
-                    None if self.done == self.contents.counts.iter().sum::<u64>() => {
-                        return Ok(None);
-                    }
-                    // The file has become shorter.
-                    None => return Err(changed()),
-                    Some(0) => self.rank += 1,
-                    Some(_) => {
-                        let rows = Reading::new(self.input.reader()?, self.format)?;
-                        (self.rows, self.number) = (Some(rows), 0);
-                    }
-                }
+            let Some((rank, rows)) = &mut self.rows else {
+                let Some(&rank) = self.ranks.next() else {
+                    // Fewer: the file has become shorter.
+                    let is_complete = self.done == self.total;
+                    return is_complete.then_some(None).ok_or_else(changed);
+                };
+                let rows = Reading::new(self.input.reader()?, self.format)?;
+                (self.rows, self.number) = (Some((rank, rows)), 0);
                 continue;
             };
             let Some(line) = rows.next()? else {
                 self.rows = None;
-                self.rank += 1;
                 continue;
             };
-            let rank = self.contents.ranks.get(self.number).copied();
+            let found = self.contents.ranks.get(self.number).copied().flatten();
             self.number += 1;
-            if rank != Some(self.rank) {
+            if found != Some(*rank) {
                 continue;
             }
             let members = rows.0.members().map_err(|_| changed())?;
             let (record, left_out) =
                 record(members, &self.contents.defaults).map_err(|_| changed())?;
-            if record.rank() != self.rank {
+            if record.rank() != *rank {
                 return Err(changed());
             }
             self.done += 1;

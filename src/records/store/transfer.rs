@@ -26,11 +26,18 @@ pub const MAX_PROBLEMS: usize = 100;
 /// login takes the time of each of them.
 pub const MAX_PASSWORD_MILLISECONDS: u32 = 1_000;
 
-/// The number of ranks of records.
-pub const RANKS: u8 = 4;
-
-/// The rank of consumers.
-pub const CONSUMERS: u8 = 1;
+/// The kinds of records in the order of an import: a record comes after those that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// A name that is never to be used again.
+    Removed,
+    /// A consumer.
+    Consumer,
+    /// A user.
+    User,
+    /// An access token.
+    AccessToken,
+}
 
 /// One record of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,13 +69,15 @@ impl Record {
         }
     }
 
-    /// The place of its kind in the order of an import, below [`RANKS`].
-    pub const fn rank(&self) -> u8 {
+    /// The place of its kind in the order of an import.
+    pub const fn rank(&self) -> Rank {
         match self {
-            Self::RemovedConsumer(_) | Self::RemovedUser(_) | Self::RemovedToken(_) => 0,
-            Self::Consumer(_) => CONSUMERS,
-            Self::User(_) => 2,
-            Self::AccessToken(_) => 3,
+            Self::RemovedConsumer(_) | Self::RemovedUser(_) | Self::RemovedToken(_) => {
+                Rank::Removed
+            }
+            Self::Consumer(_) => Rank::Consumer,
+            Self::User(_) => Rank::User,
+            Self::AccessToken(_) => Rank::AccessToken,
         }
     }
 
