@@ -27,6 +27,25 @@ use crate::{
     },
 };
 
+/// Fields by which an API, framework or gateway in wide use lets the sender of a request change what was decided about it: its
+/// method, host and path; the address and scheme of the caller; the user, as gateways and login proxies name one; the caller's
+/// certificate. A field that no such program reads is not in it, since dropping it would break callers.
+const DROP_HEADERS: &str = r#"["X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
+    "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
+    "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
+    "X-Forwarded*", "Forwarded-*", "X-Real-*", "X-Scheme", "X-URL-Scheme", "Front-End-HTTPS", "Client-IP", "X-Client-IP",
+    "X-Cluster-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "Proxy-Client-IP", "WL-Proxy-*", "HTTP-Client-IP",
+    "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "CF-Cert-*",
+    "CF-Client-Cert-*", "Fastly-Client-*", "Fly-Client-IP",
+    "X-Azure-ClientIP", "X-Azure-SocketIP", "X-NF-Client-*", "X-Vercel-Forwarded-For", "X-AppEngine-*",
+    "Remote-*", "X-Remote-*", "X-User", "X-User-ID", "X-User-Name", "X-User-Email", "X-Username", "X-WebAuth-*",
+    "X-Auth-Request-*", "X-Authenticated-*", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer",
+    "X-Pomerium-*", "X-Vouch-*",
+    "X-MS-Client-Principal*", "X-MS-Token-*", "X-Goog-Authenticated-User-*", "X-Goog-IAP-*", "X-Amzn-OIDC-*", "X-Amzn-MTLS-*",
+    "OIDC-*", "Shib-*", "SM-*", "OAM-*", "iv-*", "CAS-User",
+    "X-SSL-*", "SSL-*", "SSLClient*", "$WS*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*",
+    "X-ARR-*"]"#;
+
 section! {
     /// The API. One process serves one API; run several processes on one store for several APIs.
     UpstreamSettings["upstream"] {
@@ -54,20 +73,7 @@ section! {
         forwarded: bool = true, reload;
         /// Header fields of callers that are dropped, in every spelling that an API may take for them: those that would make it undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
         /// A list replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
-        drop_headers: DroppedHeaders = [
-            "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
-            "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
-            "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
-            "X-Forwarded*", "Forwarded-*", "X-Real-*", "X-Scheme", "X-URL-Scheme", "Front-End-HTTPS", "Client-IP", "X-Client-IP",
-            "X-Cluster-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "Proxy-Client-IP", "WL-Proxy-*", "HTTP-Client-IP",
-            "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "CF-Cert-*", "CF-Client-Cert-*", "Fastly-Client-*", "Fly-Client-IP",
-            "X-Azure-ClientIP", "X-Azure-SocketIP", "X-NF-Client-*", "X-Vercel-Forwarded-For", "X-AppEngine-*",
-            "Remote-*", "X-Remote-*", "X-User", "X-User-ID", "X-User-Name", "X-User-Email", "X-Username", "X-WebAuth-*", "X-Auth-Request-*",
-            "X-Authenticated-*", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer", "X-Pomerium-*", "X-Vouch-*",
-            "X-MS-Client-Principal*", "X-MS-Token-*", "X-Goog-Authenticated-User-*", "X-Goog-IAP-*", "X-Amzn-OIDC-*", "X-Amzn-MTLS-*",
-            "OIDC-*", "Shib-*", "SM-*", "OAM-*", "iv-*", "CAS-User",
-            "X-SSL-*", "SSL-*", "SSLClient*", "$WS*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*", "X-ARR-*",
-        ], reload;
+        drop_headers: DroppedHeaders [default DROP_HEADERS], reload;
     }
 }
 

@@ -43,18 +43,31 @@ use crate::{
     oauth::{SignatureMethod, SigningKey},
 };
 
+/// More than most services have in use at once: an entry that is evicted costs a read of the store. Only entries in use take memory.
+const MAX_ENTRIES: &str = "1_000_000";
+/// A pair in use costs two reads of the store a minute. Changes arrive by the feed; this bounds the age of records that another
+/// program changed without a report, such as those of `store.lookup`.
+const TTL: &str = "\"60s\"";
+/// A caller who repeats an unknown key costs a read of the store in this time, and a record that another program adds is found after it.
+const NEGATIVE_TTL: &str = "\"5s\"";
+/// Most restarts and failovers of a store end sooner. A longer time would delay revocations by as much.
+const STALE_IF_ERROR: &str = "\"10s\"";
+
 section! {
     /// The cache in front of the store: consumers and tokens ready for use.
     #[derive(Copy)]
     CacheSettings["cache"] {
         /// The maximum of consumers, and that of tokens. A consumer and a token take about 1.2 KB of the process together: 1.2 GB with the default, 60 MB with 50,000.
-        max_entries: u64 = 1_000_000, restart;
+        max_entries: u64 [default MAX_ENTRIES], restart;
         /// The time to use one without asking the store again; revocations made through countersign arrive within a second regardless.
-        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] ttl: Duration = "60s", restart;
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
+        ttl: Duration [default TTL], restart;
         /// The time an unknown name is cached as unknown.
-        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] negative_ttl: Duration = "5s", restart;
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
+        negative_ttl: Duration [default NEGATIVE_TTL], restart;
         /// The time a credential may still be used after the store was last known to answer, whatever `ttl` says; at least 2s. Short, because a revocation cannot arrive then.
-        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_if_error: Duration = "10s", restart;
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
+        stale_if_error: Duration [default STALE_IF_ERROR], restart;
     }
 }
 
