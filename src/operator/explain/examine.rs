@@ -139,7 +139,7 @@ fn credential(purpose: Purpose, server: &ServerView) -> Option<Credential> {
     let consumer = Arc::new(consumer);
     Some(match (purpose, &server.token) {
         (Purpose::Api | Purpose::OwnToken, Some(TokenRecord::Access(token))) => {
-            let access = AccessCredentials::outside_cache(token, consumer);
+            let access = AccessCredentials::outside_cache(token.clone(), consumer);
             Credential::AccessToken(Arc::new(access).into())
         }
         (Purpose::Api, None) => Credential::Application(consumer),

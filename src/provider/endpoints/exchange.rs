@@ -35,14 +35,14 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
         return Err(VerifyRejection::TokenUnknown.into());
     };
     let now = endpoints.clock.now();
-    let end = end(now, exchange.ttl, access.expires_at()).ok_or(VerifyRejection::TokenExpired)?;
+    let end = end(now, exchange.ttl, access.expires_at).ok_or(VerifyRejection::TokenExpired)?;
     let scope: Vec<_> = access.granted.iter().map(Permission::as_str).collect();
     let scope = scope.join(" ");
     let (consumer, id) = (&access.consumer.key, random::identifier()?);
     let jwt = exchange.signer.sign(&Claims {
         iss: &endpoints.base.origin.to_string(),
         aud: &exchange.audience,
-        sub: Some(access.user()),
+        sub: Some(access.user.as_str()),
         client_id: Some(consumer.as_str()),
         scope: &scope,
         kind: None,
@@ -53,8 +53,8 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
         htu: None,
     })?;
     tracing::info!(
-        target: "audit", event = "token_exchanged", %consumer, user = %access.user(),
-        token = %RedactedToken(access.token()), id, expires_at = %end,
+        target: "audit", event = "token_exchanged", %consumer, user = %access.user,
+        token = %RedactedToken(&access.token), id, expires_at = %end,
     );
     let body = serde_json::json!({
         "access_token": jwt, "token_type": "Bearer", "expires_in": end.0 - now.0, "scope": scope,

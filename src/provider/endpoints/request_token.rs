@@ -34,7 +34,7 @@ pub(super) async fn respond(
         None => only_callback(consumer)?.as_bytes(),
     };
     let callback =
-        callback::accept(consumer.callbacks(), requested).map_err(IssueRejection::Callback)?;
+        callback::accept(&consumer.callbacks, requested).map_err(IssueRejection::Callback)?;
     let mut scopes = request
         .parameters
         .find("scope")
@@ -83,7 +83,7 @@ pub(super) async fn respond(
 
 /// The callback of a request token call without one, if the consumer is allowed that: the only one that is registered.
 pub(super) fn only_callback(consumer: &ConsumerCredentials) -> Result<&str, ShapeError> {
-    match consumer.callbacks() {
+    match &*consumer.callbacks {
         [only] if consumer.accept.contains(Deviation::CallbackAbsent) => Ok(only),
         _ => Err(callback_absent()),
     }

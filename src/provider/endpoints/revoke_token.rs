@@ -18,7 +18,7 @@ pub(super) async fn respond(
     let Credential::AccessToken(access) = verified.credential() else {
         return Err(VerifyRejection::TokenUnknown.into());
     };
-    let (store, token) = (endpoints.verifier.store(), access.token());
+    let (store, token) = (endpoints.verifier.store(), &*access.token);
     store
         .revoke_access_token(token, endpoints.clock.now(), None)
         .await?;
@@ -26,7 +26,7 @@ pub(super) async fn respond(
     endpoints.feed.follow().await?;
     tracing::info!(
         target: "audit", event = "token_revoked", by = "consumer", consumer = %access.consumer.key,
-        user = %access.user(), token = %RedactedToken(token),
+        user = %access.user, token = %RedactedToken(token),
     );
     Ok(OwnResponse::new(
         200,

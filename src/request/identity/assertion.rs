@@ -126,7 +126,7 @@ impl Assertion {
         };
         let now = self.clock.now();
         // It is kept with the other values of the credential, and ends with them.
-        let cell = permit.identity().flatten().map(|values| values.assertion);
+        let cell = permit.identity().flatten().map(|values| &values.assertion);
         let cell = cell.filter(|_| self.bind == Bind::None);
         if let Some(cell) = cell
             && let Some(signed) = &*cell.load()
@@ -154,7 +154,10 @@ impl Assertion {
         now: UnixTime,
     ) -> Result<HeaderValue, Fault> {
         const UNWRITABLE: Fault = Fault("an assertion has no field value");
-        let permissions = permit.identity().flatten().map(|values| values.permissions);
+        let permissions = permit
+            .identity()
+            .flatten()
+            .map(|values| &values.permissions);
         let scope = permissions.map_or(Ok(""), HeaderValue::to_str);
         let jti = random::identifier().map_err(|_| Fault("the random generator failed"))?;
         let htu = (self.bind == Bind::Request).then(|| {

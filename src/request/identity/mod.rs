@@ -84,11 +84,11 @@ impl Identity {
         let names = &self.names;
         if let Some(identity) = permit.identity() {
             let identity = identity.ok_or(Fault("a consumer has no field value"))?;
-            if let Some(user) = identity.user {
+            if let Some(user) = &identity.user {
                 put(&names.user, user);
             }
-            put(&names.consumer, identity.consumer);
-            put(&names.permissions, identity.permissions);
+            put(&names.consumer, &identity.consumer);
+            put(&names.permissions, &identity.permissions);
         } else if let Some(user) = permit.user() {
             let user = HeaderValue::from_str(user);
             put(

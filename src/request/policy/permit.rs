@@ -156,7 +156,7 @@ impl Permit {
     /// The user that the call acts for.
     pub fn user(&self) -> Option<&str> {
         match &self.bearer {
-            Bearer::Consumer(access) => Some(access.user()),
+            Bearer::Consumer(access) => Some(access.user.as_str()),
             Bearer::User(user) => Some(user.as_str()),
             Bearer::Application(_) | Bearer::Anonymous | Bearer::Observed => None,
         }
@@ -174,7 +174,7 @@ impl Permit {
     /// The access token that signed.
     pub fn token(&self) -> Option<&str> {
         match &self.bearer {
-            Bearer::Consumer(access) => Some(access.token()),
+            Bearer::Consumer(access) => Some(&access.token),
             Bearer::Application(_) | Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
         }
     }
@@ -190,7 +190,7 @@ impl Permit {
     }
 
     /// The values of the identity headers of a signed call; `Some(None)` if they are not valid in a field.
-    pub fn identity(&self) -> Option<Option<FieldValues<'_>>> {
+    pub fn identity(&self) -> Option<Option<&FieldValues>> {
         match &self.bearer {
             Bearer::Consumer(access) => Some(access.field_values()),
             Bearer::Application(consumer) => Some(consumer.field_values()),

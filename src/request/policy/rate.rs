@@ -95,7 +95,7 @@ impl ConsumerRates {
         consumer: &ConsumerCredentials,
         noted: &mut Option<Quota>,
     ) -> Result<(), PolicyRejection> {
-        let Some(rate) = consumer.rate().or(self.default) else {
+        let Some(rate) = consumer.rate.or(self.default) else {
             return Ok(());
         };
         let (quota, counted) = self.count_at(&consumer.key, rate, self.started.elapsed());

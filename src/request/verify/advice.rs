@@ -313,7 +313,7 @@ fn attempts(
     now: UnixTime,
 ) -> Vec<WrongSignature> {
     let consumer = credential.consumer();
-    let previous = consumer.previous_secret();
+    let previous = consumer.previous_secret.as_ref();
     let expired = previous.filter(|(_, until)| now >= *until);
     let graced = previous.filter(|(_, until)| now < *until);
     let current = WrongSignature {
@@ -330,10 +330,10 @@ fn attempts(
         consumer_secret: consumer.secret.clone(),
         previous_secret: expired.map(|(secret, _)| secret.clone()),
         token_secret: credential.token_secret().unwrap_or(Secret::from("")),
-        rsa: consumer.rsa().cloned(),
+        rsa: consumer.rsa.as_deref().cloned(),
         other_urls: rules.other_urls.clone(),
         token_paths: rules.token_paths_for(request.path),
-        callbacks: consumer.callbacks().to_vec(),
+        callbacks: consumer.callbacks.to_vec(),
         signature_method: request.credentials.signature_method,
         signature: request.credentials.signature.to_vec(),
     };

@@ -219,7 +219,7 @@ impl<'v> Check<'v> {
         credential.check_states(rules, now)?;
         if purpose == Purpose::Api {
             let values = |name: &[u8]| signature.values(request.parameters, name);
-            if let Some(wrong) = Pinned::not_held(credential.consumer().pinned(), values) {
+            if let Some(wrong) = Pinned::not_held(&credential.consumer().pinned, values) {
                 let name = wrong.written_name().to_owned();
                 return Err(VerifyRejection::PinnedOtherwise { name }.into());
             }

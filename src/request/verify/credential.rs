@@ -107,7 +107,7 @@ impl Credential {
 
     pub(super) fn token_secret(&self) -> Option<Secret> {
         match self {
-            Self::AccessToken(access) => Some(Secret::from(access.secret().to_vec())),
+            Self::AccessToken(access) => Some(access.secret.clone()),
             Self::Application(_) | Self::Consumer(_) => None,
             Self::RequestToken(request) => Some(request.token.secret.clone()),
         }
@@ -128,7 +128,7 @@ impl Credential {
         let Self::AccessToken(access) = self else {
             return Ok(());
         };
-        let expired = access.expires_at().is_some_and(|at| now >= at);
+        let expired = access.expires_at.is_some_and(|at| now >= at);
         if expired || is_idle(rules, access, now) {
             return Err(VerifyRejection::TokenExpired);
         }

@@ -153,7 +153,7 @@ impl<'v> Check<'v> {
         &self,
         access: &AccessCredentials,
     ) -> Result<LocalAccess, VerifyError> {
-        let token = access.token().as_bytes();
+        let token = access.token.as_bytes();
         let found = self.verifier.credentials.access_reloaded(token).await?;
         let same = |found: &Arc<AccessCredentials>| found.consumer.key == access.consumer.key;
         let found = found.filter(same).ok_or(VerifyRejection::TokenUnknown)?;

@@ -113,7 +113,7 @@ pub(super) fn prove(
         return Err(VerifyRejection::SignatureMethodRejected);
     }
     let consumer = credential.consumer();
-    let rsa = consumer.rsa();
+    let rsa = consumer.rsa.as_deref();
     let selections = purpose.selections(rules, consumer.dialect);
     let sets = &*deviation_sets(purpose, request, accept);
     Ok(match credential {

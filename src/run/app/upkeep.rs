@@ -41,8 +41,6 @@ const KEYS_EVERY: Duration = Duration::from_secs(5);
 const PURGE_EVERY: Duration = Duration::from_secs(300);
 /// The time between two removals of tokens and sessions that have ended, each with an audit record if there were any.
 const REMOVE_EVERY: Duration = Duration::from_secs(3600);
-/// The time between two releases of the memory of some consumers that are no longer in use; 64 of them reach all.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// The time between two checks whether the high-water mark is due, which it is at once after a jump of the clock. Each
 /// check also drops the seconds that have left the nonce window.
 const MARK_CHECK: Duration = Duration::from_secs(1);
@@ -77,10 +75,6 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     let uses = Some(Condition::LastUses);
     every(tasks, FLUSH_EVERY, services, uses, async |services| {
         Ok(services.credentials.flush_uses().await?)
-    });
-    every(tasks, SWEEP_EVERY, services, None, async |services| {
-        services.credentials.sweep();
-        Ok(())
     });
     let purge = Some(Condition::Purge);
     every(tasks, PURGE_EVERY, services, purge, async |services| {

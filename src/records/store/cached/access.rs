@@ -5,20 +5,19 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use arc_swap::ArcSwapOption;
-use bytes::Bytes;
-use http::HeaderValue;
-
 use super::{
     consumer::{ConsumerCredentials, SecretAge, key},
-    field_values::{CachedAssertion, FieldValues},
+    field_values::FieldValues,
     last_use::LastUse,
-    permissions::{PermissionList, granted},
     records::CacheEntry,
     stamp::Stamp,
 };
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
+    base::{
+        clock::UnixTime,
+        names::{Permission, UserId},
+        secret::Secret,
+    },
     oauth::{Key, KeyStates},
     records::store::record::{AccessToken, TokenUse},
 };
@@ -28,104 +27,63 @@ use crate::{
 pub struct AccessCredentials {
     /// The consumer that it belongs to.
     pub consumer: Arc<ConsumerCredentials>,
+    /// The identifier.
+    pub token: Box<str>,
+    /// The shared secret.
+    pub secret: Secret,
+    /// The user it acts for.
+    pub user: UserId,
     /// The permissions of a call with this token: those that the consumer still has.
-    pub granted: Arc<PermissionList>,
+    pub granted: Box<[Permission]>,
     /// [`AccessToken::issued_at`]
     pub issued_at: UnixTime,
-    // The secret, the token and the user's id, in one piece of memory.
-    text: Secret,
-    token_at: u32,
-    user_at: u32,
-    /// The end of time for one that never expires.
-    expires_at: UnixTime,
+    /// [`AccessToken::expires_at`]
+    pub expires_at: Option<UnixTime>,
+    /// It was revoked.
+    pub is_revoked: bool,
+    values: Option<FieldValues>,
     states: KeyStates,
-    names: OnceLock<Option<CallerNames>>,
-    assertion: ArcSwapOption<CachedAssertion>,
     /// The states under the consumer's previous secret.
     previous_states: OnceLock<Box<KeyStates>>,
     last_use: LastUse<Option<IpAddr>>,
     stamp: Stamp,
-    /// It was revoked.
-    pub is_revoked: bool,
 }
-
-const NEVER: UnixTime = UnixTime(u64::MAX);
 
 impl AccessCredentials {
     /// Those of a record, in no cache.
-    pub fn outside_cache(token: &AccessToken, consumer: Arc<ConsumerCredentials>) -> Self {
-        let granted = PermissionList::new(&granted(&token.permissions, &consumer.permissions));
-        Self::new(token, granted.into(), consumer, Stamp::outside())
+    pub fn outside_cache(token: AccessToken, consumer: Arc<ConsumerCredentials>) -> Self {
+        Self::new(token, consumer, Stamp::outside())
     }
 
     pub(super) fn new(
-        token: &AccessToken,
-        granted: Arc<PermissionList>,
+        token: AccessToken,
         consumer: Arc<ConsumerCredentials>,
         stamp: Stamp,
     ) -> Self {
-        let parts = [
-            token.secret.expose(),
-            token.token.as_bytes(),
-            token.user.as_str().as_bytes(),
-        ];
-        let length = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
-        // No store has a secret of four gigabytes; it would not verify.
-        let end = |parts| u32::try_from(length(parts)).unwrap_or(u32::MAX);
+        // The consumer's own names, so that its tokens share their memory.
+        let of_consumer = |permission| consumer.permissions.iter().find(|own| *own == permission);
+        let granted = token.permissions.iter().filter_map(of_consumer).cloned();
+        let granted: Box<[Permission]> = granted.collect();
         Self {
-            token_at: end(&parts[..1]),
-            user_at: end(&parts[..2]),
-            text: Secret::from(parts.concat()),
+            values: FieldValues::new(Some(&token.user), &consumer.key, &granted).ok(),
             consumer,
+            token: token.token.into(),
+            secret: token.secret,
+            user: token.user,
             granted,
             issued_at: token.issued_at,
-            expires_at: token.expires_at.unwrap_or(NEVER),
+            expires_at: token.expires_at,
             is_revoked: token.revoked_at.is_some(),
             states: KeyStates::default(),
-            names: OnceLock::new(),
-            assertion: ArcSwapOption::empty(),
             previous_states: OnceLock::new(),
             last_use: LastUse::written(token.last_used_at, token.last_used_from),
             stamp,
         }
     }
 
-    fn part(&self, from: u32, to: Option<u32>) -> &[u8] {
-        let text = self.text.expose();
-        let to = to.map_or(text.len(), |to| to as usize);
-        text.get(from as usize..to).unwrap_or_default()
-    }
-
-    /// The identifier.
-    pub fn token(&self) -> &str {
-        std::str::from_utf8(self.key()).unwrap_or_default()
-    }
-
-    /// The id of the user it acts for.
-    pub fn user(&self) -> &str {
-        std::str::from_utf8(self.part(self.user_at, None)).unwrap_or_default()
-    }
-
-    /// The shared secret.
-    pub fn secret(&self) -> &[u8] {
-        self.part(0, Some(self.token_at))
-    }
-
     /// The values of the identity headers of a call with this token; `None` if they are not valid in a field.
-    pub fn field_values(&self) -> Option<FieldValues<'_>> {
-        let make = || CallerNames::new(self.user(), &self.consumer.key);
-        let names = self.names.get_or_init(make).as_ref()?;
-        Some(FieldValues {
-            user: Some(&names.user),
-            consumer: &names.consumer,
-            permissions: self.granted.value()?,
-            assertion: &self.assertion,
-        })
-    }
-
-    /// The time from which it is expired; `None`: never.
-    pub fn expires_at(&self) -> Option<UnixTime> {
-        Some(self.expires_at).filter(|at| *at != NEVER)
+    pub const fn field_values(&self) -> Option<&FieldValues> {
+        self.values.as_ref()
     }
 
     /// The keys of calls with this token, in the order of [`ConsumerCredentials::secrets`].
@@ -135,7 +93,8 @@ impl AccessCredentials {
                 SecretAge::Current => &self.states,
                 SecretAge::Previous => self.previous_states.get_or_init(Box::default),
             };
-            (age, key(secret.expose(), Some(self.secret()), states))
+            let own = self.secret.expose();
+            (age, key(secret.expose(), Some(own), states))
         })
     }
 
@@ -159,7 +118,7 @@ impl AccessCredentials {
     pub(super) fn take_use(&self) -> Option<TokenUse> {
         let (last_used_at, _, last_used_from) = self.last_use.take()?;
         Some(TokenUse {
-            token: self.token().to_owned(),
+            token: self.token.clone().into(),
             last_used_at,
             last_used_from,
         })
@@ -168,7 +127,7 @@ impl AccessCredentials {
 
 impl CacheEntry for AccessCredentials {
     fn key(&self) -> &[u8] {
-        self.part(self.token_at, Some(self.user_at))
+        self.token.as_bytes()
     }
 
     fn stamp(&self) -> &Stamp {
@@ -180,35 +139,33 @@ impl CacheEntry for AccessCredentials {
     }
 
     fn inherit_from(&self, old: &Self) -> bool {
+        // Every field is named, so that the compiler asks about a new one.
+        let Self {
+            consumer,
+            token,
+            secret,
+            user,
+            granted,
+            issued_at,
+            expires_at,
+            is_revoked,
+            // Made from the others.
+            values: _,
+            states: _,
+            previous_states: _,
+            last_use,
+            stamp: _,
+        } = self;
         // Each may know a use that the other does not: one from another process, one not written yet.
-        for (one, other) in [(self, old), (old, self)] {
-            one.last_use.learn_from(&other.last_use);
-        }
-        Arc::ptr_eq(&self.consumer, &old.consumer)
-            && self.text == old.text
-            && (self.token_at, self.user_at) == (old.token_at, old.user_at)
-            && **self.granted == **old.granted
-            && (self.issued_at, self.expires_at, self.is_revoked)
-                == (old.issued_at, old.expires_at, old.is_revoked)
-    }
-}
-
-/// The values of the fields that name a token's user and consumer.
-#[derive(Debug)]
-struct CallerNames {
-    user: HeaderValue,
-    consumer: HeaderValue,
-}
-
-impl CallerNames {
-    /// `None` if they are not valid in a field.
-    fn new(user: &str, consumer: &ConsumerKey) -> Option<Self> {
-        // One piece of memory and one count of its users for both.
-        let mut rest = Bytes::from([user, consumer.as_str()].concat());
-        let mut next = |length| HeaderValue::from_maybe_shared(rest.split_to(length)).ok();
-        Some(Self {
-            user: next(user.len())?,
-            consumer: next(consumer.as_str().len())?,
-        })
+        last_use.learn_from(&old.last_use);
+        old.last_use.learn_from(last_use);
+        Arc::ptr_eq(consumer, &old.consumer)
+            && *token == old.token
+            && *secret == old.secret
+            && *user == old.user
+            && *granted == old.granted
+            && *issued_at == old.issued_at
+            && *expires_at == old.expires_at
+            && *is_revoked == old.is_revoked
     }
 }

@@ -1,22 +1,18 @@
 //! Consumers, ready to verify.
 //!
-//! There may be a million of them and of access tokens, so they hold only the fields that verification needs: with the overhead of the
-//! cache and all else that their use leaves in memory, a consumer and a token together stay below 1,300 bytes.
+//! There may be a million of them and of access tokens, so they hold only the fields that verification needs: with the overhead
+//! of the cache and all else that their use leaves in memory, a consumer and a token together stay below 1,950 bytes.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use arc_swap::ArcSwapOption;
-use http::HeaderValue;
-
-use super::{
-    field_values::{CachedAssertion, FieldValues},
-    last_use::LastUse,
-    permissions::PermissionList,
-    records::CacheEntry,
-    stamp::Stamp,
-};
+use super::{field_values::FieldValues, last_use::LastUse, records::CacheEntry, stamp::Stamp};
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey, rate::Rate, secret::Secret},
+    base::{
+        clock::UnixTime,
+        names::{ConsumerKey, Permission},
+        rate::Rate,
+        secret::Secret,
+    },
     oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
     records::store::record::{BodyHash, Consumer, ConsumerUse, Dialect},
 };
@@ -28,23 +24,35 @@ pub struct ConsumerCredentials {
     pub key: ConsumerKey,
     /// [`Consumer::secret`]
     pub secret: Secret,
+    /// [`Consumer::callbacks`]
+    pub callbacks: Box<[String]>,
     /// [`Consumer::permissions`]
-    pub permissions: Arc<PermissionList>,
+    pub permissions: Box<[Permission]>,
     /// [`Consumer::dialect`]
     pub dialect: Option<Dialect>,
+    rsa_public_key: Option<Box<str>>,
+    /// The RSA key, if there is one that can be read.
+    pub rsa: Option<Box<RsaPublicKey>>,
+    /// [`Consumer::rsa_only`]
+    pub rsa_only: bool,
     /// [`Consumer::accept`]
     pub accept: DeviationSet,
+    /// [`Consumer::pinned`]
+    pub pinned: Box<[Pinned]>,
     /// [`Consumer::body_hash`] is [`BodyHash::Required`].
     pub needs_body_hash: bool,
+    /// [`Consumer::rate`]
+    pub rate: Option<Rate>,
     /// [`Consumer::enforce`]
     pub enforce: bool,
     /// [`Consumer::enabled`]
     pub enabled: bool,
-    /// [`Consumer::rsa_only`]
-    pub rsa_only: bool,
-    // Most calls bring a token, which has its own.
-    without_token: OnceLock<Box<WithoutToken>>,
-    rare: Option<Box<Rare>>,
+    /// [`Consumer::previous_secret`]
+    pub previous_secret: Option<(Secret, UnixTime)>,
+    // Most calls bring a token, which has values and states of its own. So these are made when they are first needed.
+    values: OnceLock<Option<Box<FieldValues>>>,
+    /// The states of [`Self::secrets`].
+    states: OnceLock<Box<[SecretStates; 2]>>,
     last_use: LastUse<()>,
     stamp: Stamp,
 }
@@ -58,56 +66,9 @@ pub enum SecretAge {
     Previous,
 }
 
-/// The parts that few consumers have, or few calls need.
+/// The HMAC states of one secret for calls without a token.
 #[derive(Debug, Default)]
-struct Rare {
-    callbacks: Box<[String]>,
-    pinned: Box<[Pinned]>,
-    rate: Option<Rate>,
-    rsa_public_key: Option<String>,
-    rsa: Option<RsaPublicKey>,
-    previous: Option<(Secret, UnixTime)>,
-    previous_keys: ConsumerKeys,
-}
-
-impl Rare {
-    /// `None` of a consumer that has none of these parts.
-    fn into_box(self) -> Option<Box<Self>> {
-        (!self.is_as_registered(&Self::default())).then(|| Box::new(self))
-    }
-
-    /// Whether both are of the same registration.
-    fn is_as_registered(&self, other: &Self) -> bool {
-        let Self {
-            callbacks,
-            pinned,
-            rate,
-            rsa_public_key,
-            previous,
-            // Made from the others.
-            rsa: _,
-            previous_keys: _,
-        } = self;
-        *callbacks == other.callbacks
-            && *pinned == other.pinned
-            && *rate == other.rate
-            && *rsa_public_key == other.rsa_public_key
-            && *previous == other.previous
-    }
-}
-
-/// The parts that calls without a token need.
-#[derive(Debug)]
-struct WithoutToken {
-    keys: ConsumerKeys,
-    /// The key as the value of a field, if it is valid there.
-    name: Option<HeaderValue>,
-    assertion: ArcSwapOption<CachedAssertion>,
-}
-
-/// The keys of one secret for calls without a token.
-#[derive(Debug, Default)]
-struct ConsumerKeys {
+struct SecretStates {
     joined: KeyStates,
     alone: KeyStates,
 }
@@ -115,11 +76,10 @@ struct ConsumerKeys {
 impl ConsumerCredentials {
     /// Those of a record, in no cache.
     pub fn outside_cache(consumer: Consumer) -> Self {
-        let permissions = PermissionList::new(&consumer.permissions);
-        Self::new(consumer, permissions.into(), Stamp::outside())
+        Self::new(consumer, Stamp::outside())
     }
 
-    pub(super) fn new(consumer: Consumer, permissions: Arc<PermissionList>, stamp: Stamp) -> Self {
+    pub(super) fn new(consumer: Consumer, stamp: Stamp) -> Self {
         let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
             // The key was checked when it was registered, so another program has changed it. The secret still works.
             RsaPublicKey::from_pem(pem)
@@ -128,81 +88,39 @@ impl ConsumerCredentials {
                 })
                 .ok()
         });
-        let rare = Rare {
-            callbacks: consumer.callbacks.into(),
-            pinned: consumer.pinned.into(),
-            rate: consumer.rate,
-            rsa_public_key: consumer.rsa_public_key,
-            rsa,
-            previous: consumer.previous_secret,
-            previous_keys: ConsumerKeys::default(),
-        };
         Self {
-            rare: rare.into_box(),
             key: consumer.key,
             secret: consumer.secret,
-            permissions,
+            callbacks: consumer.callbacks.into(),
+            permissions: consumer.permissions.into(),
             dialect: consumer.dialect,
+            rsa_public_key: consumer.rsa_public_key.map(String::into_boxed_str),
+            rsa: rsa.map(Box::new),
+            rsa_only: consumer.rsa_only,
             accept: consumer.accept.into_iter().collect(),
+            pinned: consumer.pinned.into(),
             needs_body_hash: consumer.body_hash == Some(BodyHash::Required),
+            rate: consumer.rate,
             enforce: consumer.enforce,
             enabled: consumer.enabled,
-            rsa_only: consumer.rsa_only,
-            without_token: OnceLock::new(),
+            previous_secret: consumer.previous_secret,
+            values: OnceLock::new(),
+            states: OnceLock::new(),
             last_use: LastUse::default(),
             stamp,
         }
     }
 
     /// The values of the identity headers of a call without a token; `None` if they are not valid in a field.
-    pub fn field_values(&self) -> Option<FieldValues<'_>> {
-        let own = self.without_token();
-        Some(FieldValues {
-            user: None,
-            consumer: own.name.as_ref()?,
-            permissions: self.permissions.value()?,
-            assertion: &own.assertion,
-        })
-    }
-
-    fn without_token(&self) -> &WithoutToken {
-        self.without_token.get_or_init(|| {
-            Box::new(WithoutToken {
-                keys: ConsumerKeys::default(),
-                name: HeaderValue::from_str(self.key.as_str()).ok(),
-                assertion: ArcSwapOption::empty(),
-            })
-        })
-    }
-
-    /// The registered callbacks.
-    pub fn callbacks(&self) -> &[String] {
-        self.rare.as_ref().map_or(&[], |rare| &rare.callbacks)
-    }
-
-    /// [`Consumer::pinned`]
-    pub fn pinned(&self) -> &[Pinned] {
-        self.rare.as_ref().map_or(&[], |rare| &rare.pinned)
-    }
-
-    /// [`Consumer::rate`]
-    pub fn rate(&self) -> Option<Rate> {
-        self.rare.as_ref()?.rate
-    }
-
-    /// The RSA key, if there is one that can be read.
-    pub fn rsa(&self) -> Option<&RsaPublicKey> {
-        self.rare.as_ref()?.rsa.as_ref()
-    }
-
-    /// The previous secret and the time until which it also verifies.
-    pub fn previous_secret(&self) -> Option<&(Secret, UnixTime)> {
-        self.rare.as_ref()?.previous.as_ref()
+    pub fn field_values(&self) -> Option<&FieldValues> {
+        let make = || FieldValues::new(None, &self.key, &self.permissions).ok();
+        let values = self.values.get_or_init(|| make().map(Box::new));
+        values.as_deref()
     }
 
     /// The secrets that verify: the current one, and the one before while its grace lasts.
     pub fn secrets(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, &Secret)> {
-        let previous = self.previous_secret();
+        let previous = self.previous_secret.as_ref();
         let graced = previous.filter(move |(_, until)| now < *until);
         let graced = graced.map(|(secret, _)| (SecretAge::Previous, secret));
         std::iter::once((SecretAge::Current, &self.secret)).chain(graced)
@@ -242,9 +160,8 @@ impl ConsumerCredentials {
         })
     }
 
-    fn states(&self) -> impl Iterator<Item = &ConsumerKeys> {
-        let current = &self.without_token().keys;
-        std::iter::once(current).chain(self.rare.as_ref().map(|rare| &rare.previous_keys))
+    fn states(&self) -> &[SecretStates; 2] {
+        self.states.get_or_init(Box::default)
     }
 }
 
@@ -266,31 +183,39 @@ impl CacheEntry for ConsumerCredentials {
         let Self {
             key,
             secret,
+            callbacks,
             permissions,
             dialect,
+            rsa_public_key,
+            rsa_only,
             accept,
+            pinned,
             needs_body_hash,
+            rate,
             enforce,
             enabled,
-            rsa_only,
-            rare,
-            without_token: _,
+            previous_secret,
+            // Made from the others.
+            rsa: _,
+            values: _,
+            states: _,
             last_use: _,
             stamp: _,
         } = self;
         *key == old.key
             && *secret == old.secret
-            && ***permissions == **old.permissions
+            && *callbacks == old.callbacks
+            && *permissions == old.permissions
             && *dialect == old.dialect
+            && *rsa_public_key == old.rsa_public_key
+            && *rsa_only == old.rsa_only
             && *accept == old.accept
+            && *pinned == old.pinned
             && *needs_body_hash == old.needs_body_hash
+            && *rate == old.rate
             && *enforce == old.enforce
             && *enabled == old.enabled
-            && *rsa_only == old.rsa_only
-            && match (rare, &old.rare) {
-                (Some(new), Some(old)) => new.is_as_registered(old),
-                (new, old) => new.is_none() && old.is_none(),
-            }
+            && *previous_secret == old.previous_secret
     }
 }
 

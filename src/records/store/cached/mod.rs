@@ -1,17 +1,15 @@
 //! moka in front of any store: consumers and access tokens ready for use, HMAC states kept with them.
 //!
-//! A hit costs one look-up and allocates nothing; one after another hit in the same second and thread costs none. Strangers cannot evict good entries: unknown keys are remembered in a
-//! smaller cache of their own. Nothing that was read before a change was announced is used after it, whether it is
-//! cached, still being read, or held by another entry. No record that was announced as changed is answered from here
-//! while the store fails.
+//! A hit costs a look-up of the token and one of its consumer, and allocates nothing; one after another hit in the same second
+//! and thread costs none. Unknown keys cannot evict good entries: they are remembered in a smaller cache of their own. Nothing
+//! that was read before a change was announced is used after it, whether it is cached, still being read, or held by another
+//! entry. No record that was announced as changed is answered from here while the store fails.
 
 mod access;
 mod at_hand;
 mod consumer;
 mod field_values;
-mod index;
 mod last_use;
-mod permissions;
 mod records;
 mod stamp;
 #[cfg(test)]
@@ -25,9 +23,6 @@ pub use access::AccessCredentials;
 pub use at_hand::{LocalAccess, LookupTime};
 pub use consumer::{ConsumerCredentials, SecretAge};
 pub use field_values::{CachedAssertion, FieldValues};
-use index::Index;
-pub use permissions::PermissionList;
-use permissions::{PermissionLists, granted};
 pub use records::Counts;
 use records::{CacheEntry, RecordCache};
 use stamp::{Announced, Stamp};
@@ -43,12 +38,14 @@ use crate::{
     oauth::{SignatureMethod, SigningKey},
 };
 
-/// More than most services have in use at once: an entry that is evicted costs a read of the store. Only entries in use take memory.
+/// More than most services have in use at once: an entry that is evicted costs a read of the store. Only entries in use
+/// take memory.
 const MAX_ENTRIES: &str = "1_000_000";
 /// A pair in use costs two reads of the store a minute. Changes arrive by the feed; this bounds the age of records that another
 /// program changed without a report, such as those of `store.lookup`.
 const TTL: &str = "\"60s\"";
-/// A caller who repeats an unknown key costs a read of the store in this time, and a record that another program adds is found after it.
+/// A caller who repeats an unknown key costs one read of the store in this time. A record that another program adds is
+/// found after it.
 const NEGATIVE_TTL: &str = "\"5s\"";
 /// Most restarts and failovers of a store end sooner. A longer time would delay revocations by as much.
 const STALE_IF_ERROR: &str = "\"10s\"";
@@ -57,7 +54,7 @@ section! {
     /// The cache in front of the store: consumers and tokens ready for use.
     #[derive(Copy)]
     CacheSettings["cache"] {
-        /// The maximum of consumers, and that of tokens. A consumer and a token take about 1.2 KB of the process together: 1.2 GB with the default, 60 MB with 50,000.
+        /// The maximum of consumers, and that of tokens. A consumer and a token take about 2 KB of the process together: 2 GB with the default, 100 MB with 50,000.
         max_entries: u64 [default MAX_ENTRIES], restart;
         /// The time to use one without asking the store again; revocations made through countersign arrive within a second regardless.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
@@ -81,7 +78,6 @@ pub struct Cached {
     consumers: RecordCache<ConsumerCredentials>,
     access: RecordCache<AccessCredentials>,
     announced: Arc<Announced>,
-    permissions: PermissionLists,
     dummy: SigningKey,
     uses: UseList<AccessCredentials>,
     consumer_uses: UseList<ConsumerCredentials>,
@@ -94,10 +90,9 @@ impl Cached {
         Self {
             store,
             clock,
-            consumers: RecordCache::new(settings, Arc::clone(&announced), Some(Index::default())),
-            access: RecordCache::new(settings, Arc::clone(&announced), None),
+            consumers: RecordCache::new(settings, Arc::clone(&announced)),
+            access: RecordCache::new(settings, Arc::clone(&announced)),
             announced,
-            permissions: PermissionLists::default(),
             // Its secrets are as long as issued ones, so that it takes as much time. It verifies no request.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
             uses: UseList(Mutex::default()),
@@ -123,17 +118,10 @@ impl Cached {
     /// # Cancel safety
     /// Others who wait for the same record are not disturbed.
     pub async fn consumer(&self, key: &[u8]) -> Result<Option<Arc<ConsumerCredentials>>> {
-        let now = self.clock.now();
-        if let Some(found) = self.consumers.fresh_and_held(key, now) {
-            self.consumers.counts.hits.inc();
-            return Ok(Some(found));
-        }
-        let found = Box::pin(self.consumer_from_store(key, now)).await?;
-        Ok(found.inspect(|found| self.consumers.hold(found)))
+        self.consumer_at(key, self.clock.now()).await
     }
 
-    /// The consumer of a token, which holds it.
-    async fn consumer_of_token(
+    async fn consumer_at(
         &self,
         key: &[u8],
         now: UnixTime,
@@ -142,6 +130,7 @@ impl Cached {
             self.consumers.counts.hits.inc();
             return Ok(Some(found));
         }
+        // Boxed: nearly every call is a hit, and its future need not have the size of a read's.
         Box::pin(self.consumer_from_store(key, now)).await
     }
 
@@ -158,9 +147,7 @@ impl Cached {
         let read = |stamp: Stamp| async move {
             let found = self.store.consumer_from(name).await?;
             Ok(found.map(|(consumer, source)| {
-                let stamp = stamp.found_in(source);
-                let permissions = self.permissions.shared(&consumer.permissions);
-                ConsumerCredentials::new(consumer, permissions, stamp)
+                ConsumerCredentials::new(consumer, stamp.found_in(source))
             }))
         };
         self.consumers.find(key, now, |_| true, read).await
@@ -178,7 +165,8 @@ impl Cached {
         if let Some(found) = self.access.fresh(token, now) {
             let is_current = self.consumers.is_fresh(&found.consumer, now) || {
                 // The same one unless it has changed; then the token's entry is out of date too.
-                let consumer = Box::pin(self.consumer_of_token(key_of(&found), now)).await?;
+                let key = found.consumer.key.as_str().as_bytes();
+                let consumer = Box::pin(self.consumer_at(key, now)).await?;
                 consumer.is_some_and(|consumer| Arc::ptr_eq(&consumer, &found.consumer))
             };
             if is_current {
@@ -195,16 +183,11 @@ impl Cached {
             };
             let stamp = stamp.found_in(source);
             let consumer = token.consumer.as_str().as_bytes();
-            let consumer = self.consumer_of_token(consumer, now).await?;
-            Ok(consumer.map(|consumer| {
-                let granted = granted(&token.permissions, &consumer.permissions);
-                let granted = self.permissions.shared(&granted);
-                AccessCredentials::new(&token, granted, consumer, stamp)
-            }))
+            let consumer = self.consumer_at(consumer, now).await?;
+            Ok(consumer.map(|consumer| AccessCredentials::new(token, consumer, stamp)))
         };
         let may_serve_stale =
             |found: &AccessCredentials| self.consumers.may_serve_stale(&found.consumer, now);
-        // Boxed: nearly every call is a hit, and its future need not have the size of a read's.
         Box::pin(self.access.find(token, now, may_serve_stale, read)).await
     }
 
@@ -226,11 +209,6 @@ impl Cached {
         if self.access.ttl() >= Duration::from_secs(1) {
             at_hand::keep(access, moment, &self.announced);
         }
-    }
-
-    /// Drops the memory of some consumers that are no longer in use. To be called about once a second.
-    pub fn sweep(&self) {
-        self.consumers.sweep();
     }
 
     /// Drops what this thread has at hand and can no longer use.
@@ -355,10 +333,6 @@ impl<E: CacheEntry> Drop for TakenUses<'_, E> {
 
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
-}
-
-fn key_of(access: &AccessCredentials) -> &[u8] {
-    access.consumer.key.as_str().as_bytes()
 }
 
 impl fmt::Debug for Cached {

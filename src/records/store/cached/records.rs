@@ -10,7 +10,6 @@ use moka::{future, policy::EvictionPolicy, sync};
 
 use super::{
     CacheSettings,
-    index::{Index, Indexed},
     stamp::{Announced, Stamp, in_32_bits, is_within},
 };
 use crate::{
@@ -58,12 +57,6 @@ pub(super) trait CacheEntry: Send + Sync + 'static {
     fn inherit_from(&self, old: &Self) -> bool;
 }
 
-impl<V: CacheEntry> Indexed for V {
-    fn set_indexed(&self, is_indexed: bool) {
-        self.stamp().is_indexed.store(is_indexed, SeqCst);
-    }
-}
-
 /// The outcome of a read. It is used again only if the record is unknown, for `negative_ttl`.
 struct Outcome<V> {
     stamp: Stamp,
@@ -72,10 +65,8 @@ struct Outcome<V> {
 
 /// The cache of one kind of record.
 pub(super) struct RecordCache<V: CacheEntry> {
-    /// The entries that calls name, by the hash of the key, which takes less memory than the key.
-    held: sync::Cache<u64, Arc<V>, Hashed>,
-    /// All entries, if entries of another cache hold some of them.
-    index: Option<Index<V>>,
+    /// The entries, by the hash of the key, which takes less memory than the key.
+    entries: sync::Cache<u64, Arc<V>, Hashed>,
     /// The reads under way, one for all who wait for the same record, and the keys that are unknown.
     reads: future::Cache<Arc<[u8]>, Arc<Outcome<V>>>,
     // Keyed at random, so that nobody can choose keys of one hash.
@@ -86,17 +77,12 @@ pub(super) struct RecordCache<V: CacheEntry> {
 }
 
 impl<V: CacheEntry> RecordCache<V> {
-    pub(super) fn new(
-        settings: &CacheSettings,
-        announced: Arc<Announced>,
-        index: Option<Index<V>>,
-    ) -> Self {
+    pub(super) fn new(settings: &CacheSettings, announced: Arc<Announced>) -> Self {
         let stale_if_error = settings.stale_if_error.max(SHORTEST_STALE);
         // An entry is read again after `ttl`; it is used until then and while the store fails.
         let keep = settings.ttl.saturating_add(stale_if_error);
         Self {
-            index,
-            held: sync::Cache::builder()
+            entries: sync::Cache::builder()
                 .max_capacity(settings.max_entries)
                 .time_to_idle(keep.min(LONGEST_TTL))
                 // Strangers insert nothing here, so the frequencies that other policies count are not needed.
@@ -122,51 +108,23 @@ impl<V: CacheEntry> RecordCache<V> {
     }
 
     fn known(&self, key: &[u8]) -> Option<Arc<V>> {
-        let hash = self.hasher.hash_one(key);
-        let found = match &self.index {
-            Some(index) => index.get(hash),
-            None => self.held.get(&hash),
-        };
-        found.filter(|entry| entry.key() == key && self.is_current(entry))
+        let found = self.entries.get(&self.hasher.hash_one(key));
+        found.filter(|entry| entry.key() == key && self.announced.is_current(entry.stamp()))
     }
 
-    fn is_current(&self, entry: &V) -> bool {
-        let stamp = entry.stamp();
-        let is_here = self.index.is_none() || stamp.is_indexed.load(SeqCst);
-        is_here && self.announced.is_current(stamp)
-    }
-
-    /// Whether an entry that was found in this cache may be used without asking the store.
-    pub(super) fn is_fresh(&self, entry: &V, now: UnixTime) -> bool {
-        let stamp = entry.stamp();
-        self.is_current(entry)
-            && is_within(&stamp.read_at, self.settings.ttl, now)
-            && (stamp.is_external || self.is_within_stale_limit(entry, now))
-    }
-
-    /// The entry under `key` that may be used without asking the store, whatever holds it. Not counted.
+    /// The entry under `key` that may be used without asking the store. Not counted.
     pub(super) fn fresh(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
-        self.known(key).filter(|entry| self.is_fresh(entry, now))
+        self.known(key).filter(|entry| {
+            let stamp = entry.stamp();
+            is_within(&stamp.read_at, self.settings.ttl, now)
+                && (stamp.is_external || self.is_within_stale_limit(entry, now))
+        })
     }
 
-    /// As [`Self::fresh`], for a call that names it: the entry stays in this cache.
-    pub(super) fn fresh_and_held(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
-        let held = self.held.get(&self.hasher.hash_one(key));
-        let held = held.filter(|entry| entry.key() == key && self.is_fresh(entry, now));
-        if held.is_some() || self.index.is_none() {
-            return held;
-        }
-        self.fresh(key, now).inspect(|entry| self.hold(entry))
-    }
-
-    /// Keeps an entry in this cache that only others may hold, unless it was replaced meanwhile.
-    pub(super) fn hold(&self, entry: &Arc<V>) {
-        let hash = self.hasher.hash_one(entry.key());
-        self.held.insert(hash, Arc::clone(entry));
-        // A change that is announced from now on removes it.
-        if !self.is_current(entry) {
-            self.held.invalidate(&hash);
-        }
+    /// Whether this entry, which another one refers to, may be used without asking the store.
+    pub(super) fn is_fresh(&self, entry: &Arc<V>, now: UnixTime) -> bool {
+        let found = self.fresh(entry.key(), now);
+        found.is_some_and(|found| Arc::ptr_eq(&found, entry))
     }
 
     /// Whether less than `stale_if_error` has passed since the store was last known to answer, for this record or with the
@@ -177,9 +135,11 @@ impl<V: CacheEntry> RecordCache<V> {
             || is_within(&stamp.read_at, span, now)
     }
 
-    /// Whether an entry of this cache, which has an index, may be used while the store fails.
-    pub(super) fn may_serve_stale(&self, entry: &V, now: UnixTime) -> bool {
-        self.is_current(entry) && self.is_within_stale_limit(entry, now)
+    /// Whether this entry, which another one refers to, may be used while the store fails.
+    pub(super) fn may_serve_stale(&self, entry: &Arc<V>, now: UnixTime) -> bool {
+        let found = self.known(entry.key());
+        found.is_some_and(|found| Arc::ptr_eq(&found, entry))
+            && self.is_within_stale_limit(entry, now)
     }
 
     /// Finds a record that [`Self::fresh`] did not find: it is remembered as unknown, or read with `read`.
@@ -265,12 +225,12 @@ impl<V: CacheEntry> RecordCache<V> {
             return old;
         }
         let entry = Arc::new(new);
-        match &self.index {
-            Some(index) => index.insert(self.hasher.hash_one(entry.key()), &entry),
-            None => self.hold(&entry),
+        let hash = self.hasher.hash_one(entry.key());
+        self.entries.insert(hash, Arc::clone(&entry));
+        // A change that is announced from now on removes it.
+        if !self.announced.is_current(entry.stamp()) {
+            self.entries.invalidate(&hash);
         }
-        // Confirmed now that it is there, unless a change was announced meanwhile.
-        self.is_current(&entry);
         entry
     }
 
@@ -280,39 +240,20 @@ impl<V: CacheEntry> RecordCache<V> {
         self.reads.invalidate(key).await;
     }
 
-    fn drop_entry(&self, key: &[u8]) {
-        let hash = self.hasher.hash_one(key);
-        if let Some(index) = &self.index {
-            index.remove(hash);
-        }
-        self.held.invalidate(&hash);
+    /// Drops an entry, as moka may at any time.
+    pub(super) fn drop_entry(&self, key: &[u8]) {
+        self.entries.invalidate(&self.hasher.hash_one(key));
     }
 
-    /// Drops some entries of the index that nothing holds any more.
-    pub(super) fn sweep(&self) {
-        if let Some(index) = &self.index {
-            index.sweep();
-        }
-    }
-
-    /// Drops an entry as if it had been evicted.
+    /// Evicts what is more than the maximum, which moka does some operations later.
     #[cfg(test)]
-    pub(super) fn evict(&self, key: &[u8]) {
-        self.held.invalidate(&self.hasher.hash_one(key));
-    }
-
-    /// The number of entries in the index, some of which nothing holds any more.
-    #[cfg(test)]
-    pub(super) fn indexed(&self) -> usize {
-        self.index.as_ref().map_or(0, Index::len)
+    pub(super) fn evict_now(&self) {
+        self.entries.run_pending_tasks();
     }
 
     /// Removes everything.
     pub(super) fn clear(&self) {
-        if let Some(index) = &self.index {
-            index.clear();
-        }
-        self.held.invalidate_all();
+        self.entries.invalidate_all();
         self.reads.invalidate_all();
     }
 }

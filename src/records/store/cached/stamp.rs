@@ -4,7 +4,8 @@
 //! the count and then removes the entry. So an entry in moka is current if the count is still that of its read. Once
 //! that is confirmed, the entry stays current while it is in moka, because a later announcement removes it.
 //!
-//! An entry that tokens hold need not be in moka. It is in the [`Index`](super::index::Index) then, for which the same is true.
+//! A token refers to its consumer, which moka may have dropped, so that a later announcement does not reach it. The consumer of a
+//! token is therefore looked up in moka too.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
@@ -63,8 +64,6 @@ pub(super) struct Stamp {
     is_confirmed: AtomicBool,
     /// The record is not in the store, so that the feed says nothing about it.
     pub(super) is_external: bool,
-    /// The entry is in an [`Index`](super::index::Index).
-    pub(super) is_indexed: AtomicBool,
     /// The beginning of the read, or of the last one that found the same, in seconds since 1970.
     pub(super) read_at: AtomicU32,
     /// The time when the store last failed to tell whether it is still so.
@@ -77,7 +76,6 @@ impl Stamp {
             generation,
             is_confirmed: AtomicBool::new(false),
             is_external: false,
-            is_indexed: AtomicBool::new(false),
             read_at: AtomicU32::new(in_32_bits(read_at)),
             failed_at: AtomicU32::new(0),
         }

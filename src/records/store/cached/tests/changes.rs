@@ -105,21 +105,6 @@ async fn rejections_of_a_removed_consumer_are_forgotten() {
 }
 
 #[tokio::test]
-async fn a_change_reaches_tokens_of_a_consumer_that_is_evicted() {
-    let setup = setup();
-    setup.follow().await;
-    setup.access().await;
-    setup.cached.consumer(b"c").await.unwrap();
-    setup.cached.consumers.evict(b"c");
-    setup
-        .store
-        .change_consumer("c", |consumer| consumer.enabled = false);
-    setup.tell(Change::Consumer("c".parse().unwrap()));
-    setup.follow().await;
-    assert!(!setup.access().await.unwrap().consumer.enabled);
-}
-
-#[tokio::test]
 async fn a_gap_in_the_feed_puts_everything_in_doubt() {
     let setup = setup();
     setup.follow().await;

@@ -6,7 +6,7 @@ use super::*;
 async fn a_hit_does_not_ask_the_store() {
     let setup = setup();
     for _ in 0..3 {
-        assert_eq!(setup.access().await.unwrap().token(), "t");
+        assert_eq!(&*setup.access().await.unwrap().token, "t");
         assert!(setup.cached.consumer(b"c").await.unwrap().is_some());
     }
     assert_eq!(setup.reads(), (1, 1));
@@ -273,7 +273,7 @@ async fn nothing_announced_is_ever_missed() {
                 while written.has_changed().is_ok() {
                     let least = announced.load(SeqCst);
                     let found = cached.access(b"t").await.unwrap().unwrap();
-                    let seen = found.expires_at().map_or(0, |time| time.0);
+                    let seen = found.expires_at.map_or(0, |time| time.0);
                     assert!(seen >= least, "{seen} after {least}");
                     reads += 1;
                     // A read from the cache never waits, and another reader may have the store.

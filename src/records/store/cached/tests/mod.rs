@@ -3,8 +3,8 @@
 //! Promise (Permissions and identity): Unknown keys do not evict known ones from the cache.
 
 mod changes;
+mod consumers_of_tokens;
 mod expiry;
-mod held_by_tokens;
 mod loading;
 mod uses;
 

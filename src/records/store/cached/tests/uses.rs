@@ -111,7 +111,7 @@ async fn a_use_that_is_not_written_yet_outlives_the_entry() {
         .change_access_token("t", |token| token.expires_at = Some(at(500)));
     setup.later(60);
     let found = setup.access().await.unwrap();
-    assert_eq!(found.expires_at(), Some(at(500)));
+    assert_eq!(found.expires_at, Some(at(500)));
     assert_eq!(found.last_used(), Some(at(50)));
     setup.cached.flush_uses().await.unwrap();
     assert_eq!(written(&setup), used(50));
