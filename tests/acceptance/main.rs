@@ -65,6 +65,7 @@ mod provider {
 mod gateway {
     mod described_bodies;
     mod forward_auth;
+    mod observe;
     mod sunset;
 }
 mod operator {

@@ -16,6 +16,7 @@ use crate::{
     },
     request::{
         parse::{
+            ParseRejection,
             claimed::Claimed,
             origin::Origins,
             signed::{Collected, SignedRequest, is_form},
@@ -35,6 +36,7 @@ use crate::{
             settings::Enforcement,
         },
     },
+    wire::server::rejection::BodyRejection,
 };
 
 /// Decides on calls to the API. A reload makes a new one.
@@ -170,7 +172,7 @@ impl Authorizer {
         permitted
     }
 
-    /// Permits nearly every call in observe mode.
+    /// Permits every call in observe mode but those of [`may_go_on`], and those of a consumer whose signatures are enforced.
     async fn observe(
         &self,
         permitted: Result<Permit, Failure>,
@@ -178,14 +180,7 @@ impl Authorizer {
         facts: &mut Facts,
     ) -> Result<Permit, Failure> {
         match permitted {
-            // The rules of HTTP and the limits hold whether or not signatures are enforced.
-            Err(
-                failure @ (Failure::Parse(_)
-                | Failure::Body(_)
-                | Failure::Policy(
-                    PolicyRejection::TooManyRequests { .. } | PolicyRejection::BrownOut { .. },
-                )),
-            ) => Err(failure),
+            Err(failure) if !may_go_on(&failure) => Err(failure),
             Err(failure) if self.is_always_enforced(&call.collected).await => Err(failure),
             permitted => {
                 facts.observed = permitted.err().map(Box::new);
@@ -197,11 +192,7 @@ impl Authorizer {
     /// Whether the signatures of calls to it are enforced, where the consumer's record does not say so.
     #[must_use]
     pub fn is_enforced(&self, found: &Found<'_>) -> bool {
-        let enforced = match found {
-            Found::Operation(operation) => operation.enforce,
-            Found::OtherMethod(_) | Found::Unlisted(_) | Found::Similar(_) => None,
-        };
-        enforced.unwrap_or(self.enforces())
+        self.operations.is_enforced(found, self.enforces())
     }
 
     /// Whether protected calls are enforced, where no operation says otherwise.
@@ -276,5 +267,19 @@ impl Authorizer {
             }
             failure => failure,
         }
+    }
+}
+
+/// Whether a call that is only observed goes on after this failure. It cannot without its whole body, and a limit that the operator
+/// has set for its consumer holds.
+const fn may_go_on(failure: &Failure) -> bool {
+    match failure {
+        Failure::Body(body) | Failure::Parse(ParseRejection::Body(body)) => {
+            matches!(body, BodyRejection::TooLarge)
+        }
+        Failure::Policy(
+            PolicyRejection::TooManyRequests { .. } | PolicyRejection::BrownOut { .. },
+        ) => false,
+        _ => true,
     }
 }

@@ -68,7 +68,7 @@ impl Authorizer {
         let query = head.target.query.unwrap_or_default();
         let is_open_to_users = match found {
             Found::Operation(_) | Found::Unlisted(_) => found.access().admits(CallerKind::User),
-            Found::OtherMethod(_) | Found::Similar(_) => false,
+            Found::OtherMethod(_) | Found::Similar { .. } | Found::Ambiguous { .. } => false,
         };
         let parts = head.parts;
         if !self.origins.is_base(&head.received) || !is_navigation(&parts.method, &parts.headers) {

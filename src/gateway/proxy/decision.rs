@@ -7,12 +7,11 @@ use super::{Conventions, Live, Received, RequestRecord, Served, Waiting};
 use crate::{
     gateway::{authorize::Authorizer, launch::Launch},
     oauth::LocationRule,
-    provider::respond::{Failure, facts::Facts},
+    provider::respond::Failure,
     request::{
         forward::{ForwardRejection, websocket::Handshake},
         parse::{
             ParseRejection,
-            claimed::Claimed,
             signed::{Collected, SignedRequest, is_form},
             target,
             unseen_body::UnseenBody,
@@ -47,14 +46,23 @@ pub fn begin<'c>(
     let (head, operations) = (&received.head, &live.authorizer.operations);
     let parts = head.parts;
     check_path(live, &api, &body)?;
-    let found = operations.find(api.path, parts.method.as_str().as_bytes())?;
+    let found = operations.find(api.path, parts.method.as_str().as_bytes());
     record.served = Served::by(&found);
     record.launch = Launch::begun_by(parts, &found);
+    let limits = caller.limits();
     let collected = match collected {
-        Some(collected) => collected,
+        Some(collected) => Ok(collected),
         None => {
-            let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-            Collected::of_head(&parts.headers, &head.target, memory, &limits)?
+            let memory = caller.reserve(&API_FORMS);
+            Collected::of_head(&parts.headers, &head.target, memory, &limits)
+        }
+    };
+    let (collected, malformed) = match collected {
+        Ok(collected) => (collected, None),
+        Err(rejection) if live.authorizer.is_enforced(&found) => return Err(rejection.into()),
+        Err(rejection) => {
+            let unread = Collected::unread(caller.reserve(&API_FORMS));
+            (unread, Some(rejection))
         }
     };
     Ok(Call {
@@ -65,6 +73,7 @@ pub fn begin<'c>(
         signed_path: api.signed_path(head.target.path),
         operations,
         found,
+        malformed,
         collected,
         body,
     })
@@ -97,11 +106,13 @@ pub async fn decide(
     record: &mut RequestRecord,
 ) -> Result<Permit, Failure> {
     let authorizer = &live.authorizer;
-    let covered = CoveredBody::of(authorizer, call);
-    if !matches!(covered, Ok(None)) {
-        let reading = read_covered_body(authorizer, covered, call, &mut record.facts);
-        waiting.decided(reading).await??;
-    }
+    let read = match call.malformed.take() {
+        Some(rejection) => Err(rejection.into()),
+        None => match call.found.check_path() {
+            Err(rejection) => Err(rejection.into()),
+            Ok(()) => read_covered_body(authorizer, call, waiting).await,
+        },
+    };
     let call = &*call;
     if call.held()?.is_some() {
         // The time until now was spent on the body.
@@ -110,7 +121,8 @@ pub async fn decide(
     if let Some(launch) = &mut record.launch {
         launch.read_locale(&call.collected);
     }
-    let permitted = match authorizer.signed_request(call) {
+    let permitted = match read.and_then(|()| authorizer.signed_request(call)) {
+        Err(Failure::Ending) => return Err(Failure::Ending),
         Ok(Some(request)) => verify(authorizer, call, &request, waiting, record).await?,
         Ok(None) => waiting.decided(authorizer.permit_unsigned(call)).await?,
         Err(failure) => Err(failure),
@@ -206,43 +218,29 @@ impl CoveredBody {
     }
 }
 
-/// Reads a body that the signature covers. If that fails, the facts name the consumer all the same.
+/// Reads a body that the signature covers.
 async fn read_covered_body(
     authorizer: &Authorizer,
-    covered: Result<Option<CoveredBody>, ParseRejection>,
     call: &mut Call<'_>,
-    facts: &mut Facts,
+    waiting: &Waiting,
 ) -> Result<(), Failure> {
-    let read = try_covered_body(authorizer, covered, call).await;
-    if read.is_err() {
-        facts.claimed = Claimed::by_signed(&call.collected);
-        if call.collected.signed {
-            let known = authorizer
-                .verifier
-                .is_consumer_registered(&call.collected.parameters);
-            facts.sender.is_registered = known.await;
-        }
-    }
-    read
-}
-
-async fn try_covered_body(
-    authorizer: &Authorizer,
-    covered: Result<Option<CoveredBody>, ParseRejection>,
-    call: &mut Call<'_>,
-) -> Result<(), Failure> {
-    let covered = covered?;
-    if matches!(covered, Some(CoveredBody::Form)) {
-        authorizer.check_before_form(call).await?;
-    }
-    let Call {
-        body, collected, ..
-    } = call;
-    if let (Some(covered), Some(body)) = (covered, body.readable()) {
-        let bytes = body.hold().await?;
+    let Some(covered) = CoveredBody::of(authorizer, call)? else {
+        return Ok(());
+    };
+    let reading = async {
         if matches!(covered, CoveredBody::Form) {
-            collected.read_form(bytes, &body.caller().limits())?;
+            authorizer.check_before_form(call).await?;
         }
-    }
-    Ok(())
+        let Call {
+            body, collected, ..
+        } = call;
+        if let Some(body) = body.readable() {
+            let bytes = body.hold().await?;
+            if matches!(covered, CoveredBody::Form) {
+                collected.read_form(bytes, &body.caller().limits())?;
+            }
+        }
+        Ok(())
+    };
+    waiting.decided(reading).await?
 }

@@ -53,7 +53,8 @@ impl Served {
             Found::Operation(operation) => Self::Operation(operation.index),
             Found::OtherMethod(_) => Self::OtherMethod,
             Found::Unlisted(_) => Self::Unlisted,
-            Found::Similar(_) => Self::Similar,
+            Found::Similar { .. } => Self::Similar,
+            Found::Ambiguous { .. } => Self::Unknown,
         }
     }
 

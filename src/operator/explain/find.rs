@@ -55,7 +55,7 @@ impl Rules {
     }
 
     /// The operation that a call to the API is for, if it is for one.
-    pub(super) fn operation(&self, request: &ParsedRequest<'_>) -> Option<&Operation> {
+    pub(super) fn operation<'a>(&'a self, request: &ParsedRequest<'a>) -> Option<&'a Operation> {
         let (uri, method) = (&request.uri, request.method.as_bytes());
         let is_of_host = |url: &&OtherUrl| {
             let is_same_host = url.host.eq_ignore_ascii_case(uri.authority.host);
@@ -64,12 +64,7 @@ impl Rules {
         let urls = self.verify.other_urls.iter().filter(is_of_host);
         let below = urls.filter_map(|url| uri.path.strip_prefix(&*url.prefix));
         let mut paths = below.chain([uri.path]);
-        paths.find_map(|path| {
-            self.operations
-                .find(path.as_bytes(), method)
-                .ok()?
-                .operation()
-        })
+        paths.find_map(|path| self.operations.find(path.as_bytes(), method).operation())
     }
 }
 

@@ -105,6 +105,15 @@ impl Collected {
         })
     }
 
+    /// No parameters, of a head that is not read.
+    pub fn unread(memory: Reservation) -> Self {
+        Self {
+            parameters: Pooled::take(memory),
+            signed: false,
+            form: false,
+        }
+    }
+
     /// Collects the parameters of a form.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use super::operations::{Found, Operations};
 use crate::{
     request::{
         parse::{
+            ParseRejection,
             head::{FieldNames, Head},
             origin::PublicUrl,
             signed::{Collected, is_multipart},
@@ -40,6 +41,8 @@ pub struct Call<'c> {
     pub operations: &'c Operations,
     /// The one that it matches.
     pub found: Found<'c>,
+    /// Why its head is not read, if it is malformed and only observed.
+    pub malformed: Option<ParseRejection>,
     /// Its parameters.
     pub collected: Collected,
     /// Its body.

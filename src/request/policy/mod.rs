@@ -10,6 +10,7 @@ mod path;
 pub mod pattern;
 pub mod permit;
 pub mod rate;
+mod readings;
 mod rejection;
 pub mod settings;
 mod similar;

@@ -6,8 +6,8 @@ use http::{HeaderName, HeaderValue};
 
 use super::{
     PolicyRejection, UnmetRule, access::Access, caller_rules::CallerRules,
-    frame_ancestors::FrameAncestors, path::matchable, pattern::PathPattern, similar::folded,
-    trie::PathNode,
+    frame_ancestors::FrameAncestors, path::matchable, pattern::PathPattern, readings::readings,
+    similar::folded, trie::PathNode,
 };
 use crate::{base::names::Permission, request::parse::caller_facts::CallerFacts};
 
@@ -123,8 +123,20 @@ pub enum Found<'a> {
     OtherMethod(Vec<&'a Operation>),
     /// No listed path.
     Unlisted(Access),
-    /// A path that some API takes for one of this operation, which it does not match.
-    Similar(&'a Operation),
+    /// A path that some API takes for one of an operation, which it does not match.
+    Similar {
+        /// That operation.
+        resembled: &'a Operation,
+        /// Those whose pattern it matches, which is a wider one.
+        matched: Vec<&'a Operation>,
+    },
+    /// A path that the API could read as another one, for this reason.
+    Ambiguous {
+        /// The path.
+        path: &'a [u8],
+        /// What can be read in more than one way.
+        reason: &'static str,
+    },
 }
 
 impl<'a> Found<'a> {
@@ -132,7 +144,10 @@ impl<'a> Found<'a> {
     pub const fn operation(&self) -> Option<&'a Operation> {
         match self {
             Self::Operation(operation) => Some(operation),
-            Self::OtherMethod(_) | Self::Unlisted(_) | Self::Similar(_) => None,
+            Self::OtherMethod(_)
+            | Self::Unlisted(_)
+            | Self::Similar { .. }
+            | Self::Ambiguous { .. } => None,
         }
     }
 }
@@ -151,7 +166,7 @@ impl Found<'_> {
             Self::Operation(operation) => operation.access,
             Self::OtherMethod(others) => Access::any_of(others.iter().map(|it| it.access)),
             Self::Unlisted(access) => *access,
-            Self::Similar(_) => Access::NOBODY,
+            Self::Similar { .. } | Self::Ambiguous { .. } => Access::NOBODY,
         }
     }
 
@@ -164,7 +179,7 @@ impl Found<'_> {
                 let unmet: Option<Vec<_>> = others.iter().map(|it| it.unmet_by(caller)).collect();
                 unmet?.pop()
             }
-            Self::Unlisted(_) | Self::Similar(_) => None,
+            Self::Unlisted(_) | Self::Similar { .. } | Self::Ambiguous { .. } => None,
         }
     }
 
@@ -173,8 +188,20 @@ impl Found<'_> {
     pub fn is_closed(&self) -> bool {
         match self {
             Self::Operation(_) => false,
-            Self::OtherMethod(_) | Self::Similar(_) => true,
+            Self::OtherMethod(_) | Self::Similar { .. } | Self::Ambiguous { .. } => true,
             Self::Unlisted(access) => *access == Access::NOBODY,
+        }
+    }
+
+    /// # Errors
+    /// [`PolicyRejection::Path`] for a path that the API could read as another one.
+    pub const fn check_path(&self) -> Result<(), PolicyRejection> {
+        match self {
+            Self::Ambiguous { reason, .. } => Err(PolicyRejection::Path(reason)),
+            Self::Operation(_)
+            | Self::OtherMethod(_)
+            | Self::Unlisted(_)
+            | Self::Similar { .. } => Ok(()),
         }
     }
 
@@ -185,7 +212,10 @@ impl Found<'_> {
             Self::OtherMethod(others) => Err(PolicyRejection::MethodNotAllowed {
                 allow: allowed_methods(others),
             }),
-            Self::Operation(_) | Self::Unlisted(_) | Self::Similar(_) => Ok(()),
+            Self::Operation(_)
+            | Self::Unlisted(_)
+            | Self::Similar { .. }
+            | Self::Ambiguous { .. } => Ok(()),
         }
     }
 }
@@ -250,29 +280,75 @@ impl Operations {
 
     /// Finds the operation that a request matches. Patterns and paths are compared with every escape decoded, since an API
     /// decodes before it routes: another spelling of a path matches the same operation.
-    ///
-    /// # Errors
-    /// If operations exist: a path that the API could read as another one.
-    pub fn find(&self, path: &[u8], method: &[u8]) -> Result<Found<'_>, PolicyRejection> {
+    pub fn find<'a>(&'a self, path: &'a [u8], method: &[u8]) -> Found<'a> {
         if self.labels.is_empty() {
-            return Ok(Found::Unlisted(self.unlisted));
+            return Found::Unlisted(self.unlisted);
         }
-        let path = matchable(path).map_err(PolicyRejection::Path)?;
-        let found = self.root.find_path(&path);
-        if let Some(similar) = self.similar_to(&path, found) {
-            return Ok(Found::Similar(similar));
-        }
-        let Some(group) = found else {
-            return Ok(Found::Unlisted(self.unlisted));
+        let decoded = match matchable(path) {
+            Ok(decoded) => decoded,
+            Err(reason) => return Found::Ambiguous { path, reason },
         };
-        let group = || group.iter().filter_map(|index| self.listed.get(*index));
+        let found = self.root.find_path(&decoded);
+        let group = || self.listed_at(found);
+        if let Some(resembled) = self.similar_to(&decoded, found) {
+            let matched = group().collect();
+            return Found::Similar { resembled, matched };
+        }
+        if found.is_none() {
+            return Found::Unlisted(self.unlisted);
+        }
         let with = |method: &[u8]| group().find(|operation| operation.has_method(method));
         // GET covers HEAD only where HEAD is not listed.
         let covering = || with(b"GET").filter(|_| method == b"HEAD");
         if let Some(operation) = with(method).or_else(covering) {
-            return Ok(Found::Operation(operation));
+            return Found::Operation(operation);
         }
-        Ok(Found::OtherMethod(group().collect()))
+        Found::OtherMethod(group().collect())
+    }
+
+    fn listed_at(&self, found: Option<&[usize]>) -> impl Iterator<Item = &Operation> {
+        let indices = found.unwrap_or_default().iter();
+        indices.filter_map(|index| self.listed.get(*index))
+    }
+
+    /// Whether the signatures of calls to it are enforced; `enforces`: they are where no operation says otherwise. If an API may
+    /// read the path as that of an operation with enforced signatures, they are.
+    #[must_use]
+    pub fn is_enforced(&self, found: &Found<'_>, enforces: bool) -> bool {
+        let is_enforced = |operation: &Operation| operation.enforce.unwrap_or(enforces);
+        match found {
+            Found::Operation(operation) => is_enforced(operation),
+            Found::Unlisted(_) => enforces,
+            // With its method it is none of what is observed.
+            Found::OtherMethod(others) => enforces || others.iter().any(|it| is_enforced(it)),
+            Found::Similar { resembled, matched } => {
+                is_enforced(resembled) || matched.iter().any(|it| is_enforced(it))
+            }
+            Found::Ambiguous { path, .. } => {
+                let is_other = |it: &Operation| it.enforce.is_some_and(|it| it != enforces);
+                match self.listed.iter().any(is_other) {
+                    true => self.may_be_enforced(path, enforces),
+                    false => enforces,
+                }
+            }
+        }
+    }
+
+    fn may_be_enforced(&self, path: &[u8], enforces: bool) -> bool {
+        let Some(mut readings) = readings(path) else {
+            return true;
+        };
+        readings.any(|reading| {
+            let found = self.root.find_path(&reading);
+            let mut listed = self
+                .listed_at(found)
+                .chain(self.similar_to(&reading, found))
+                .peekable();
+            match listed.peek() {
+                None => enforces,
+                Some(_) => listed.any(|it| it.enforce.unwrap_or(enforces)),
+            }
+        })
     }
 
     /// An operation that some API finds under a path, and that is more specific than those found here.
@@ -351,14 +427,14 @@ mod tests {
 
     fn found(path: &str, method: &str) -> String {
         match operations().find(path.as_bytes(), method.as_bytes()) {
-            Ok(Found::Operation(operation)) if operation.path.to_string() == "/both" => {
+            Found::Operation(operation) if operation.path.to_string() == "/both" => {
                 format!("/both {}", operation.methods[0])
             }
-            Ok(Found::Operation(operation)) => operation.path.to_string(),
-            Ok(Found::OtherMethod(others)) => format!("405 {}", allowed_methods(&others)),
-            Ok(Found::Unlisted(_)) => "unlisted".to_owned(),
-            Ok(Found::Similar(operation)) => format!("similar to {}", operation.path),
-            Err(_) => "400".to_owned(),
+            Found::Operation(operation) => operation.path.to_string(),
+            Found::OtherMethod(others) => format!("405 {}", allowed_methods(&others)),
+            Found::Unlisted(_) => "unlisted".to_owned(),
+            Found::Similar { resembled, .. } => format!("similar to {}", resembled.path),
+            Found::Ambiguous { .. } => "400".to_owned(),
         }
     }
 
@@ -422,10 +498,7 @@ mod tests {
             ("/files/1/meta", Some("/files/{id}/meta")),
             ("/files/1/meta/x", Some("/files/{*rest}")),
         ] {
-            let found = match operations
-                .find(path.as_bytes(), b"GET")
-                .expect("a good path")
-            {
+            let found = match operations.find(path.as_bytes(), b"GET") {
                 Found::Operation(operation) => Some(&*operation.path.text),
                 _ => None,
             };
@@ -480,7 +553,7 @@ mod tests {
                 let matching = |pattern: &&String| match_slowly(pattern, path);
                 let best = patterns.iter().max_by_key(matching);
                 let best = best.filter(|pattern| matching(pattern).is_some()).map(|best| best.as_str());
-                let found = match operations.find(path.as_bytes(), b"GET").expect("a good path") {
+                let found = match operations.find(path.as_bytes(), b"GET") {
                     Found::Operation(operation) => Some(&*operation.path.text),
                     _ => None,
                 };
@@ -512,7 +585,7 @@ mod tests {
         for path in ["/a//../%2f;x\\%zz", "/"] {
             let found = operations.find(path.as_bytes(), b"GET");
             assert!(
-                matches!(found, Ok(Found::Unlisted(access)) if access.admits(CallerKind::Consumer))
+                matches!(found, Found::Unlisted(access) if access.admits(CallerKind::Consumer))
             );
         }
     }

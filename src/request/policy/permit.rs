@@ -136,7 +136,9 @@ impl Permit {
                 call.check_caller()?;
                 Ok(Self::without_headers(Bearer::Anonymous))
             }
-            Found::Unlisted(_) | Found::Similar(_) => Self::for_anonymous(call),
+            Found::Unlisted(_) | Found::Similar { .. } | Found::Ambiguous { .. } => {
+                Self::for_anonymous(call)
+            }
         }
     }
 

@@ -250,13 +250,9 @@ impl BufferedBody {
         }
     }
 
-    /// Appends bytes that have arrived, and counts them.
-    ///
-    /// # Errors
-    /// As [`Reservation::resize`].
-    pub(super) fn push(&mut self, data: &[u8], shares: Shares) -> Result<(), BodyRejection> {
+    /// Appends bytes that have arrived and are counted.
+    pub(super) fn push(&mut self, data: &[u8]) {
         self.bytes.extend_from_slice(data);
-        self.reservation.resize(self.bytes.len(), shares)
     }
 
     /// Replaces the bytes by others, which are not more.

@@ -31,6 +31,8 @@ pub struct RequestBody {
     incoming: RefCell<Incoming>,
     caller: Rc<CallerStream>,
     held: OnceCell<Result<BufferedBody, BodyRejection>>,
+    /// What was read of a body that is too large, the end first: it goes on if the call does.
+    beginning: RefCell<Vec<Bytes>>,
 }
 
 impl RequestBody {
@@ -39,6 +41,7 @@ impl RequestBody {
             incoming: RefCell::new(incoming),
             caller,
             held: OnceCell::new(),
+            beginning: RefCell::default(),
         }
     }
 
@@ -52,10 +55,13 @@ impl RequestBody {
     /// # Errors
     /// [`BodyRejection::TooLarge`] past `form_bytes`, [`BodyRejection::Busy`] where there is no memory for it,
     /// [`BodyRejection::TooSlow`] past `form_timeout`, and [`BodyRejection::Upload`] for a broken chunked coding and a
-    /// caller who left. Such a body stays unusable.
+    /// caller who left. A body that is too large can still be streamed, any other one is unusable.
     pub async fn hold(&self) -> Result<&[u8], BodyRejection> {
         if self.held.get().is_none() {
             let read = self.read_in(&API_FORMS).await;
+            if matches!(read, Err(BodyRejection::TooLarge)) {
+                return Err(BodyRejection::TooLarge);
+            }
             let _ = self.held.set(read);
         }
         Ok(self.held()?.unwrap_or_default())
@@ -150,10 +156,19 @@ impl RequestBody {
                 None => break,
                 Some(Ok(frame)) => {
                     let data = frame.into_data().unwrap_or_default();
-                    if whole.len() + data.len() > limit {
-                        return Err(BodyRejection::TooLarge);
+                    let read = match whole.len() + data.len() > limit {
+                        true => Err(BodyRejection::TooLarge),
+                        false => whole.reservation.resize(whole.len() + data.len(), shares),
+                    };
+                    match read {
+                        Ok(()) => whole.push(&data),
+                        Err(BodyRejection::TooLarge) => {
+                            whole.reservation.arrived()?;
+                            *self.beginning.borrow_mut() = vec![data, Bytes::from_owner(whole)];
+                            return Err(BodyRejection::TooLarge);
+                        }
+                        Err(rejection) => return Err(rejection),
                     }
-                    whole.push(&data, shares)?;
                 }
                 Some(Err(error)) => return Err(error.into()),
             }
@@ -167,6 +182,9 @@ impl RequestBody {
         &self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        if let Some(read) = self.beginning.borrow_mut().pop() {
+            return Poll::Ready(Some(Ok(Frame::data(read))));
+        }
         let mut incoming = self.incoming.borrow_mut();
         loop {
             let Poll::Ready(frame) = Pin::new(&mut *incoming).poll_frame(context) else {
@@ -211,11 +229,23 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.borrow().is_end_stream()
+        self.beginning.borrow().is_empty() && self.incoming.borrow().is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.borrow().size_hint()
+        let mut size = self.incoming.borrow().size_hint();
+        let beginning = self.beginning.borrow();
+        if !beginning.is_empty() {
+            let read = beginning
+                .iter()
+                .map(|bytes| bytes.len() as u64)
+                .sum::<u64>();
+            if let Some(upper) = size.upper() {
+                size.set_upper(upper + read);
+            }
+            size.set_lower(size.lower() + read);
+        }
+        size
     }
 }
 

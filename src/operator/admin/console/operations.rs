@@ -62,21 +62,15 @@ impl ConsoleRequest<'_> {
             };
             let method = method.to_ascii_uppercase();
             let found = operations.find(path.as_bytes(), method.as_bytes());
-            let (text, about) = match &found {
-                Ok(found) => (outcome(found), about(found, enforces)),
-                Err(rejection) => (
-                    "Rejected with 400".to_owned(),
-                    vec![("Why", rejection.to_string())],
-                ),
-            };
-            answer = Some(format!("{method} {path}: {text}."));
-            if let (Ok(found), Some(key)) = (&found, &as_consumer) {
+            answer = Some(format!("{method} {path}: {}.", outcome(&found)));
+            if let Some(key) = as_consumer.as_ref().filter(|_| found.check_path().is_ok()) {
                 let key: Option<ConsumerKey> = key.parse().ok();
                 let key = key.ok_or(Rejected::NotFound)?;
                 let consumer = self.backend.manage.consumer(&key).await?;
-                outcome_for = Some(for_consumer(found, &consumer));
+                outcome_for = Some(for_consumer(&found, &consumer));
             }
-            facts = about;
+            let is_enforced = operations.is_enforced(&found, enforces);
+            facts = about(&found, is_enforced);
             if let Some(rule) = conventions::broken_rule(path.as_bytes()) {
                 facts.push(("Path convention broken", rule.to_string()));
             }
@@ -133,7 +127,7 @@ fn for_consumer(found: &Found<'_>, consumer: &Consumer) -> String {
     if !consumer.enabled {
         return format!("{name} gets 401: it is disabled.");
     }
-    if matches!(found, Found::OtherMethod(_) | Found::Similar(_)) || admitted.is_empty() {
+    if found.is_closed() || admitted.is_empty() {
         return format!("{name} is rejected.");
     }
     let how = admitted.join(" or ");
@@ -175,12 +169,16 @@ fn outcome(found: &Found<'_>) -> String {
             "none lists this path: forwarded for {}, rejected for anybody else",
             callers(*access)
         ),
-        Found::Similar(_) => "rejected, because it resembles the path of an operation".to_owned(),
+        Found::Similar { .. } => {
+            "rejected, because it resembles the path of an operation".to_owned()
+        }
+        Found::Ambiguous { .. } => "Rejected with 400".to_owned(),
     }
 }
 
 /// The facts about a match.
-fn about(found: &Found<'_>, enforces: bool) -> Vec<(&'static str, String)> {
+fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
+    let signatures = ("Signatures", enforcement(is_enforced).to_owned());
     match found {
         Found::Operation(operation) => {
             let permission = operation.permission.as_ref();
@@ -188,31 +186,32 @@ fn about(found: &Found<'_>, enforces: bool) -> Vec<(&'static str, String)> {
                 || "none is needed".to_owned(),
                 |name| format!("{name}, of the consumer and, if there is one, of its token"),
             );
-            let signatures = enforcement(operation.enforce.unwrap_or(enforces));
             let own = Some(rules(operation).join("; ")).filter(|rules| !rules.is_empty());
             vec![
                 ("Operation", operation.path.to_string()),
                 ("Who may call", callers(operation.access)),
                 ("Permission", permission),
-                ("Signatures", signatures.to_owned()),
+                signatures,
                 ("Own rules", own.unwrap_or_else(|| "none".to_owned())),
             ]
         }
         Found::OtherMethod(others) => vec![
             ("Methods", allowed_methods(others)),
             ("Who may call those", callers(found.access())),
+            signatures,
         ],
-        Found::Unlisted(access) => vec![
-            ("Who may call", callers(*access)),
-            ("Signatures", enforcement(enforces).to_owned()),
-        ],
-        Found::Similar(operation) => vec![(
-            "Why",
-            format!(
-                "an API that ignores letter case, white space, dots or slashes at an end takes it for {} (paths.similar)",
-                operation.path
+        Found::Unlisted(access) => vec![("Who may call", callers(*access)), signatures],
+        Found::Similar { resembled, .. } => vec![
+            (
+                "Why",
+                format!(
+                    "an API that ignores letter case, white space, dots or slashes at an end takes it for {} (paths.similar)",
+                    resembled.path
+                ),
             ),
-        )],
+            signatures,
+        ],
+        Found::Ambiguous { reason, .. } => vec![("Why", (*reason).to_owned()), signatures],
     }
 }
 

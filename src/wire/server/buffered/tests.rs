@@ -134,7 +134,8 @@ fn a_lower_limit_after_a_reload_takes_nothing_away_and_lets_nothing_grow() {
 fn a_body_on_its_way_counts_until_it_is_dropped() {
     let memory = memory();
     let mut body = BufferedBody::with_room(10, memory.reserve(None));
-    assert_eq!(body.push(b"abc", SHARES), Ok(()));
+    assert_eq!(body.reservation.resize(3, SHARES), Ok(()));
+    body.push(b"abc");
     let bytes = bytes::Bytes::from_owner(body);
     let part = bytes.slice(1..);
     drop(bytes);
