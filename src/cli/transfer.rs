@@ -50,7 +50,8 @@ no request is accepted again after a move.";
 
 /// The help of `import` before the list of members.
 const IMPORT_HELP: &str = "\
-Everything is imported or nothing, and up to 100 problems are reported together, each with its line. A record that is in \
+Everything is imported or nothing, and up to 100 problems are reported together, each with its line, or its row of \
+CSV, whose first one is the header. A record that is in \
 the store already is left alone; if it is there with other content, that is an error. What was revoked or removed is not restored.
 
 With --replace a record that is there becomes that of the file; a user keeps the password if the file has none. With --update a consumer \

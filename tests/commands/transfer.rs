@@ -1,7 +1,7 @@
 //! `export` and `import`.
 //!
 //! Promise (Storage and operation): CSV is imported by the same rules as JSON Lines, and up to 100 problems are reported, each with its
-//! line.
+//! line or row.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -157,7 +157,7 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
         "\\N",
     ];
     let told = import("tabs.csv", tabs, &options).failed(1);
-    has(&told, &["tabs.csv:2: token \"t2\": names no user"]);
+    has(&told, &["tabs.csv: row 2: token \"t2\": names no user"]);
     let options = [&options[..], &["--token-user", "9"]].concat();
     import("tabs.csv", tabs, &options).done();
     let listed = workspace.json_lines("token list --user dave");
@@ -176,7 +176,7 @@ fn a_token_that_has_expired_stays_expired_whatever_the_unit_of_its_time() {
         workspace.run("import tokens.csv --csv token")
     };
     let told = import("1600000000000").failed(1);
-    let expected = "tokens.csv:2: token \"t\": expires_at: 1600000000000 looks like milliseconds since 1970; write seconds, 1600000000; nothing was imported";
+    let expected = "tokens.csv: row 2: token \"t\": expires_at: 1600000000000 looks like milliseconds since 1970; write seconds, 1600000000; nothing was imported";
     has(&told, &[expected]);
     import("20200913122640").done();
     let exported = export(&workspace);
@@ -187,7 +187,7 @@ fn a_token_that_has_expired_stays_expired_whatever_the_unit_of_its_time() {
 }
 
 #[test]
-fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
+fn wrong_csv_is_named_with_its_row_and_nothing_is_imported() {
     let workspace = Workspace::new();
     workspace.consumer("there");
     let before = export(&workspace);
@@ -209,11 +209,11 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
             &[],
             "3: consumer \"x\": secret is missing",
         ),
-        ("good,Good,\"s\n2\"\nä,X,s", &[], "4: consumer \"ä\": "),
+        ("good,Good,\"s\n2\"\n\nä,X,s", &[], "3: consumer \"ä\": "),
         (
             "good,Good,s\ngood,Good,s",
             &[],
-            "3: consumer \"good\": is on line 2 already",
+            "3: consumer \"good\": is on row 2 already",
         ),
         (
             "good,Good,s\nthere,Other,s",
@@ -249,25 +249,28 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
         let line = workspace
             .run(&[&["import", "f.csv", "--csv", "consumer"], options].concat())
             .failed(1);
-        has(&line, &[&format!("f.csv:{expected}")]);
+        has(&line, &[&format!("f.csv: row {expected}")]);
         assert!(line.contains("nothing was imported"), "{line}");
         assert_eq!(export(&workspace), before);
     }
     fs::write(workspace.path("f.csv"), b"key,name,secret\na,\xff,s\n").unwrap();
     let import = || workspace.run("import f.csv --csv consumer").failed(1);
     let line = import();
-    assert!(line.contains("f.csv:2: is not UTF-8"), "{line}");
+    assert!(line.contains("f.csv: row 2: is not UTF-8"), "{line}");
     fs::write(workspace.path("f.csv"), "key,key,name,secret\na,b,c,d\n").unwrap();
     let line = import();
     assert!(
-        line.contains("f.csv:1: there are two columns \"key\""),
+        line.contains("f.csv: row 1: there are two columns \"key\""),
         "{line}"
     );
     for (header, option) in [("key;name;secret", ";"), ("key\tname\tsecret", "\\t")] {
         fs::write(workspace.path("f.csv"), format!("{header}\na\n")).unwrap();
         let line = import();
         let hint = format!("did you mean --delimiter '{option}'?");
-        assert!(line.contains("f.csv:1: ") && line.contains(&hint), "{line}");
+        assert!(
+            line.contains("f.csv: row 1: ") && line.contains(&hint),
+            "{line}"
+        );
     }
     // Without a header its first record is taken for one, and its secret is not shown.
     for row in ["k1,hunter2,Name", "k1;hunter2;Name"] {
@@ -442,19 +445,19 @@ fn keys_of_an_existing_system_are_imported_with_all_their_facts() {
 }
 
 #[test]
-fn a_row_of_csv_has_the_line_that_an_editor_shows() {
+fn rows_of_csv_count_records_and_not_lines() {
     let workspace = Workspace::new();
-    for (file, lines) in [
+    for (file, rows) in [
         ("key,name,secret\r\na,A,\r\nb,B,s\r\nc,C\r\n", [2, 4]),
         ("key,name,secret\na,A,\nb,B,s\nc,C\n", [2, 4]),
-        ("key,name,secret\r\n\r\n\r\na,A,\r\n\r\nc,C", [4, 6]),
-        ("key,name,secret\r\nx,\"X\r\nY\",s\r\na,A,\r\nc,C", [4, 5]),
+        ("key,name,secret\r\n\r\n\r\na,A,\r\n\r\nc,C", [2, 3]),
+        ("key,name,secret\r\nx,\"X\r\nY\",s\r\na,A,\r\nc,C", [3, 4]),
     ] {
         fs::write(workspace.path("f.csv"), file).unwrap();
         let ended = workspace.run("import f.csv --csv consumer");
         for expected in [
-            format!("f.csv:{}: consumer \"a\": secret is missing", lines[0]),
-            format!("f.csv:{}: has 2 cells and the header 3", lines[1]),
+            format!("f.csv: row {}: consumer \"a\": secret is missing", rows[0]),
+            format!("f.csv: row {}: has 2 cells and the header 3", rows[1]),
         ] {
             assert!(ended.stderr.contains(&expected), "{file:?}: {ended:?}");
         }

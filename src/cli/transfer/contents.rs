@@ -43,7 +43,7 @@ pub(super) struct Contents {
 /// The problems of an input.
 #[derive(Default)]
 pub(super) struct Problems {
-    /// The first problems by their lines.
+    /// The first problems by their lines or rows.
     first: BTreeMap<(usize, u64), String>,
     /// The number of all.
     pub(super) count: u64,
@@ -87,7 +87,7 @@ impl Problems {
             || !self.unread.is_empty() && self.unread.contains(&self.random.hash_one(name))
     }
 
-    /// The first problems, each with its line.
+    /// The first problems, each with the number of its line or row.
     pub(super) fn first(&self) -> impl Iterator<Item = (usize, &str)> {
         let first = self.first.iter();
         first.map(|((line, _), problem)| (*line, problem.as_str()))
@@ -301,7 +301,7 @@ impl Contents {
         for (number, first) in shown {
             if let (Some((line, name)), Some((first, _))) = (lines.get(&number), lines.get(&first))
             {
-                let error = LineError::Twice(*first);
+                let error = LineError::Twice(format.unit(), *first);
                 self.problems.add(*line, format!("{name}: {error}"));
             }
         }

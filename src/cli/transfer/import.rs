@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use super::{
     ImportArgs,
-    contents::{Contents, ImportWarnings, Problems},
+    contents::{Contents, ImportWarnings},
     differences::Differences,
     input::Input,
     line::Defaults,
@@ -85,7 +85,7 @@ impl ImportArgs {
             };
             let imported = match imported {
                 Some(imported) => plan.accepted(imported)?,
-                None => return Err(rejected(&input.name, &contents.problems, (Vec::new(), 0))),
+                None => return Err(plan.rejected((Vec::new(), 0))),
             };
             let removed = differences.removed;
             announced = Some(
@@ -176,17 +176,42 @@ impl Plan<'_> {
 
     /// The numbers of an import that took all records.
     fn accepted(&self, imported: Import) -> Result<Imported, CommandError> {
-        let problems = &self.contents.problems;
         match imported {
-            Import::Imported(imported) if problems.count == 0 => Ok(imported),
-            Import::Imported(_) => Err(rejected(&self.input.name, problems, (Vec::new(), 0))),
-            Import::Rejected(found, count) => {
-                Err(rejected(&self.input.name, problems, (found, count)))
-            }
+            Import::Imported(imported) if self.contents.problems.count == 0 => Ok(imported),
+            Import::Imported(_) => Err(self.rejected((Vec::new(), 0))),
+            Import::Rejected(found, count) => Err(self.rejected((found, count))),
             Import::Unexpected => Err(CommandError::failed(
                 "the store was changed after the changes were shown; nothing was imported, run the command again",
             )),
         }
+    }
+
+    /// The problems of a file and of its records in the store: a line for each of the first ones, and the number of all.
+    fn rejected(&self, (found, found_count): (Vec<ImportProblem>, u64)) -> CommandError {
+        let (problems, format) = (&self.contents.problems, self.args.format());
+        let of_file = problems.first();
+        let of_file = of_file.map(|(line, problem)| (line, problem.to_owned()));
+        let found = found
+            .into_iter()
+            .map(|found| (found.line, format!("{} {}", found.record, found.conflict)));
+        let mut first: Vec<_> = of_file.chain(found).collect();
+        first.sort();
+        first.truncate(MAX_PROBLEMS);
+        let shown = first.len() as u64;
+        let count = problems.count + found_count;
+        let lines = first.into_iter().map(|(number, problem)| {
+            format!("{}: {problem}", format.place(&self.input.name, number))
+        });
+        let lines = lines.collect::<Vec<_>>().join("\ncountersign: ");
+        CommandError::failed_lines(match count {
+            1 => format!("{lines}; nothing was imported"),
+            _ if count == shown => {
+                format!("{lines}\ncountersign: {count} problems; nothing was imported")
+            }
+            _ => format!(
+                "{lines}\ncountersign: {count} problems, of which the first {shown} are shown; nothing was imported"
+            ),
+        })
     }
 
     fn warn(&self) {
@@ -246,35 +271,4 @@ async fn import(
         external: None,
     })?;
     store.import(list).await.map_err(failed)
-}
-
-/// The problems of a file and of its records in the store: a line for each of the first ones, and the number of all.
-fn rejected(
-    input: &str,
-    problems: &Problems,
-    (found, found_count): (Vec<ImportProblem>, u64),
-) -> CommandError {
-    let of_file = problems.first();
-    let of_file = of_file.map(|(line, problem)| (line, problem.to_owned()));
-    let found = found
-        .into_iter()
-        .map(|found| (found.line, format!("{} {}", found.record, found.conflict)));
-    let mut first: Vec<_> = of_file.chain(found).collect();
-    first.sort();
-    first.truncate(MAX_PROBLEMS);
-    let shown = first.len() as u64;
-    let count = problems.count + found_count;
-    let lines = first
-        .into_iter()
-        .map(|(line, problem)| format!("{input}:{line}: {problem}"));
-    let lines = lines.collect::<Vec<_>>().join("\ncountersign: ");
-    CommandError::failed_lines(match count {
-        1 => format!("{lines}; nothing was imported"),
-        _ if count == shown => {
-            format!("{lines}\ncountersign: {count} problems; nothing was imported")
-        }
-        _ => format!(
-            "{lines}\ncountersign: {count} problems, of which the first {shown} are shown; nothing was imported"
-        ),
-    })
 }

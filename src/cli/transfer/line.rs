@@ -103,8 +103,8 @@ pub(super) enum LineError {
         "the file ends after {found} of {announced} records, so it was cut off; take a complete one"
     )]
     CutOff { found: usize, announced: usize },
-    #[error("is on line {0} already; remove one of the two")]
-    Twice(usize),
+    #[error("is on {0} {1} already; remove one of the two")]
+    Twice(&'static str, usize),
     #[error("{0} is missing or empty")]
     SecretMissing(&'static str),
     #[error("{0} is longer than {max} bytes", max = longest::SECRET)]

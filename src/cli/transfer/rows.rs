@@ -1,12 +1,7 @@
 //! The rows of an input: JSON Lines as [`mod@super::line`] describes them, or CSV whose columns are mapped onto the same
 //! members.
 
-use std::{
-    cell::RefCell,
-    collections::VecDeque,
-    io::{self, BufRead as _, BufReader, Read},
-    rc::Rc,
-};
+use std::io::{self, BufRead as _, BufReader, Read};
 
 use csv::{ErrorKind, StringRecord};
 use serde_json::{Map, Value};
@@ -33,6 +28,24 @@ pub(super) enum Format<'a> {
         delimiter: u8,
         null: &'a str,
     },
+}
+
+impl Format<'_> {
+    /// The unit in which messages count: a line of JSON Lines, or a row of CSV, whose first one is the header.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Self::Lines => "line",
+            Self::Csv { .. } => "row",
+        }
+    }
+
+    /// The place of a problem in an input of this name.
+    pub(super) fn place(self, input: &str, number: usize) -> String {
+        match self {
+            Self::Lines => format!("{input}:{number}"),
+            Self::Csv { .. } => format!("{input}: row {number}"),
+        }
+    }
 }
 
 /// The rows of an input, one after the other.
@@ -64,7 +77,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Goes to the next row; returns its line, or `None` at the end.
+    /// Goes to the next row; returns its number in [`Format::unit`], or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<usize>> {
         match self {
             Self::Lines(rows) => rows.next(),
@@ -133,8 +146,9 @@ impl LineRows<'_> {
 
 /// The rows of CSV after the header.
 pub(super) struct CsvRows<'a> {
-    reader: csv::Reader<LineEnds<Box<dyn Read + 'a>>>,
-    ends: Rc<RefCell<Ends>>,
+    reader: csv::Reader<Box<dyn Read + 'a>>,
+    /// The number of the row; that of the header is 1.
+    number: usize,
     kind: &'a str,
     null: &'a str,
     /// Each member and the number of its column.
@@ -151,21 +165,16 @@ impl<'a> CsvRows<'a> {
         map: &[Mapping],
         delimiter: u8,
     ) -> io::Result<Result<Self, String>> {
-        let ends = Rc::<RefCell<Ends>>::default();
-        let input = LineEnds {
-            input: Box::new(input) as Box<dyn Read>,
-            ends: Rc::clone(&ends),
-        };
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
-            .from_reader(input);
+            .from_reader(Box::new(input) as Box<dyn Read>);
         let header = match reader.headers().map_err(LineError::of_csv) {
             Ok(header) => header,
             Err(error) => return Ok(Err(error?.to_string())),
         };
         Ok(columns(header, kind, map).map(|columns| Self {
             reader,
-            ends,
+            number: 1,
             kind,
             null: "",
             columns,
@@ -175,17 +184,13 @@ impl<'a> CsvRows<'a> {
     }
 
     fn next(&mut self) -> io::Result<Option<usize>> {
-        self.problem = None;
-        let place = match self.reader.read_record(&mut self.row) {
+        self.problem = match self.reader.read_record(&mut self.row) {
             Ok(false) => return Ok(None),
-            Ok(true) => self.row.position().map(csv::Position::byte),
-            Err(error) => {
-                let place = error.position().map(csv::Position::byte);
-                self.problem = Some(LineError::of_csv(error)?);
-                place
-            }
+            Ok(true) => None,
+            Err(error) => Some(LineError::of_csv(error)?),
         };
-        Ok(Some(self.ends.borrow_mut().line(place.unwrap_or_default())))
+        self.number += 1;
+        Ok(Some(self.number))
     }
 
     fn members(&self) -> Result<Map<String, Value>, LineError> {
@@ -219,54 +224,6 @@ impl<'a> CsvRows<'a> {
             (member.as_str(), cell)
         });
         cells.filter(|(_, cell)| !cell.is_empty() && *cell != self.null)
-    }
-}
-
-/// The ends of the lines that were read ahead. The reader of CSV counts lines too, but where a line ends with CR LF it
-/// takes the LF for the next row, and it counts empty lines to the row after them.
-#[derive(Default)]
-struct Ends {
-    /// The number of bytes that were read.
-    read: u64,
-    /// The places of CR and LF; those before the last row are forgotten.
-    ahead: VecDeque<(u64, u8)>,
-    /// The number of lines that have ended before these.
-    lines: usize,
-}
-
-impl Ends {
-    /// The line of the row that begins here or after the ends of lines that are here. Each call is for a later row.
-    fn line(&mut self, mut place: u64) -> usize {
-        while let Some((end, byte)) = self.ahead.front() {
-            match end.cmp(&place) {
-                std::cmp::Ordering::Greater => break,
-                std::cmp::Ordering::Equal => place += 1,
-                std::cmp::Ordering::Less => {}
-            }
-            self.lines += usize::from(*byte == b'\n');
-            self.ahead.pop_front();
-        }
-        self.lines + 1
-    }
-}
-
-/// Notes the ends of lines.
-struct LineEnds<R> {
-    input: R,
-    ends: Rc<RefCell<Ends>>,
-}
-
-impl<R: Read> Read for LineEnds<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(buffer)?;
-        let mut ends = self.ends.borrow_mut();
-        let begin = ends.read;
-        let bytes = buffer.get(..read).unwrap_or_default();
-        let found = memchr::memchr2_iter(b'\r', b'\n', bytes);
-        ends.ahead
-            .extend(found.map(|at| (begin + at as u64, bytes[at])));
-        ends.read += read as u64;
-        Ok(read)
     }
 }
 
