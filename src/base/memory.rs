@@ -7,16 +7,11 @@
 //! glibc returns free pages only from the end of a heap. Connections that were busy at the same time leave holes all over it
 //! when they are parked, so the process would stay as large as it was when most of them were busy: 21 KB for each of 9,900
 //! idle connections, in place of 6.
-//!
-//! Code and constants that only the start used are unmapped as well.
 
 #![allow(
     unsafe_code,
-    reason = "glibc's mallopt and malloc_trim, and madvise, which no safe crate offers"
+    reason = "glibc's mallopt and malloc_trim, which no safe crate offers"
 )]
-
-#[cfg(target_os = "linux")]
-mod code;
 
 use std::{
     num::NonZeroUsize,
@@ -55,31 +50,12 @@ pub fn return_free_pages() {
     }
     PARKED.store(0, Ordering::Relaxed);
     let since = std::time::Instant::now();
-    trim();
-    tracing::debug!(took = ?since.elapsed(), "returned free pages");
-}
-
-fn trim() {
     // SAFETY: it may be called from any thread at any time, and 0 is a valid number of bytes to leave at the end of the heap.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0);
     }
-}
-
-/// Returns to the system what only the start used: free pages, and code and constants of the program and its libraries. What is used again is mapped
-/// again.
-///
-/// Took 2 ms, most of it in the kernel, which looks through all mappings of the process.
-pub fn return_pages_of_start() {
-    let since = std::time::Instant::now();
-    trim();
-    #[cfg(target_os = "linux")]
-    if let Err(error) = code::unmap() {
-        // The process is larger, and works.
-        tracing::debug!(%error, "code and constants of the start stay mapped");
-    }
-    tracing::debug!(took = ?since.elapsed(), "returned the pages of the start");
+    tracing::debug!(took = ?since.elapsed(), "returned free pages");
 }
 
 #[cfg(test)]

@@ -78,7 +78,6 @@ mod operator {
 mod run {
     mod bad_configuration;
     mod check;
-    mod memory;
     mod readiness;
     mod restarts;
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     task::{JoinSet, spawn_blocking},
-    time::{MissedTickBehavior, interval, sleep, timeout},
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use super::{services, services::Services};
@@ -33,8 +33,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
 /// The time between two returns of memory of idle connections to the system.
 const TRIM_EVERY: Duration = Duration::from_secs(5);
-/// The time after which all listeners answer and the periodic work has run once, so that what only the start used is returned.
-const START: Duration = Duration::from_secs(1);
 /// The time between two checks of a batch of secrets for a missing key.
 const KEYS_EVERY: Duration = Duration::from_secs(5);
 /// The time between two deletions of records that nobody asks for any more.
@@ -94,11 +92,6 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     });
     every(tasks, TRIM_EVERY, services, None, async |_| {
         Ok(spawn_blocking(memory::return_free_pages).await?)
-    });
-    tasks.spawn_local(async {
-        sleep(START).await;
-        // Its error is a panic, which has been logged.
-        let _ = spawn_blocking(memory::return_pages_of_start).await;
     });
     let mut from = None;
     every(tasks, KEYS_EVERY, services, None, async move |services| {
