@@ -10,7 +10,6 @@ pub mod longest;
 pub mod memory;
 pub mod names;
 pub mod new_file;
-pub mod noted_task;
 pub mod peer;
 pub mod random;
 pub mod rate;

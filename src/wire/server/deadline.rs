@@ -11,39 +11,23 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::base::noted_task::NotedTask;
-
 /// The timer of a connection.
 #[derive(Debug, Default)]
-pub struct Deadline {
-    timer: Option<Pin<Box<Sleep>>>,
-    /// The task that the timer wakes.
-    task: NotedTask,
-}
+pub struct Deadline(Option<Pin<Box<Sleep>>>);
 
 impl Deadline {
     /// Ready once `at` has passed. The timer is armed only by the first poll that has to wait.
     pub fn poll(&mut self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
-        let timer = match &mut self.timer {
-            Some(timer) => {
-                let is_armed = timer.deadline() <= at && !timer.is_elapsed();
-                if is_armed && self.task.is(context) {
-                    return Poll::Pending;
-                }
-                if timer.deadline() > at {
-                    timer.as_mut().reset(at);
-                }
-                timer
-            }
-            none => none.insert(Box::pin(sleep_until(at))),
-        };
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(at)));
+        if timer.deadline() > at {
+            timer.as_mut().reset(at);
+        }
         while timer.as_mut().poll(context).is_ready() {
             if timer.deadline() >= at || Instant::now() >= at {
                 return Poll::Ready(());
             }
             timer.as_mut().reset(at);
         }
-        self.task.note(context);
         Poll::Pending
     }
 }
