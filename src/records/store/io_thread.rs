@@ -8,9 +8,9 @@ use thiserror::Error;
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
-    task::JoinSet,
     time::Sleep,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Result, StoreError};
 
@@ -55,12 +55,8 @@ impl IoThread {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let mut task = JoinSet::new();
-        task.spawn_on(work, &self.handle);
-        match task.join_next().await {
-            Some(Ok(result)) => result,
-            Some(Err(_)) | None => Err(StoreError::Unavailable(Box::new(Ended))),
-        }
+        let done = AbortOnDropHandle::new(self.handle.spawn(work)).await;
+        done.unwrap_or_else(|_| Err(StoreError::Unavailable(Box::new(Ended))))
     }
 
     /// The runtime of the thread.

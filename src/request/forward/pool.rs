@@ -20,9 +20,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::UnixStream,
     sync::Mutex,
-    task::{JoinHandle, spawn_local},
+    task::spawn_local,
     time::{Instant, timeout_at},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{ForwardFault, tls::ClientTls};
 use crate::{
@@ -116,7 +117,7 @@ pub type UpstreamBody = Pieces<RequestBody>;
 /// A connection over HTTP/1.1. Its task ends when this is dropped.
 pub struct Http1 {
     pub(super) sender: http1::SendRequest<UpstreamBody>,
-    task: JoinHandle<hyper::Result<WatchedStream>>,
+    task: AbortOnDropHandle<hyper::Result<WatchedStream>>,
     pub(super) watch: Rc<Watch>,
     /// The time from which it gets no more requests.
     expires_at: Instant,
@@ -147,18 +148,12 @@ impl Http1 {
     ///
     /// # Errors
     /// [`ForwardFault::BrokenResponse`]
-    pub async fn into_wire(mut self) -> Result<WatchedStream, ForwardFault> {
-        match (&mut self.task).await {
+    pub async fn into_wire(self) -> Result<WatchedStream, ForwardFault> {
+        match self.task.await {
             Ok(Ok(wire)) => Ok(wire),
             Ok(Err(error)) => Err(ForwardFault::BrokenResponse(error.to_string().into())),
             Err(_) => Err(ForwardFault::Internal("the task of a connection ended")),
         }
-    }
-}
-
-impl Drop for Http1 {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -400,7 +395,7 @@ impl Pool {
         });
         Ok(Lease::Http1(Box::new(Http1 {
             sender,
-            task,
+            task: AbortOnDropHandle::new(task),
             watch,
             expires_at,
             unused_since: None,

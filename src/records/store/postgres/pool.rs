@@ -16,11 +16,12 @@ use deadpool_postgres::{
 use tokio::{
     runtime::Handle,
     sync::Notify,
-    task::{JoinHandle, JoinSet},
+    task::JoinHandle,
     time::{sleep, timeout},
 };
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
 use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     COMMAND_TIMEOUT, PostgresFault, REACH,
@@ -136,8 +137,6 @@ impl Connect for Connector {
             settings,
             ..
         } = self.clone();
-        // Aborted when this future is dropped.
-        let mut connecting = JoinSet::new();
         let connect = async move {
             let (client, connection) = servers.addressed().await.connect(tls).await?;
             // It ends with an error when the connection breaks, and every request on it fails with that.
@@ -145,14 +144,14 @@ impl Connect for Connector {
             client.batch_execute(&settings).await?;
             Ok((client, task))
         };
-        connecting.spawn_on(connect, &self.thread);
+        let connecting = AbortOnDropHandle::new(self.thread.spawn(connect));
         Box::pin(async move {
-            match connecting.join_next().await {
-                Some(Ok(connected)) => connected,
+            match connecting.await {
+                Ok(connected) => connected,
                 // `unless_it_panics` makes an error of it.
-                Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
+                Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
                 // The store was closed; callers have a deadline.
-                _ => pending().await,
+                Err(_) => pending().await,
             }
         })
     }

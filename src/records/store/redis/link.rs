@@ -23,10 +23,11 @@ use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::Mutex,
-    task::{AbortHandle, Id, JoinSet},
+    task::JoinSet,
     time::{Instant, Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     keys::STATE,
@@ -93,8 +94,8 @@ pub(super) fn evicts(policy: &str) -> String {
     )
 }
 
-/// A connection, and the task that drives it, which ends when this is dropped.
-type Driven = (MultiplexedConnection, AbortHandle, JoinSet<()>);
+/// A connection, and the task that drives it.
+type Driven = (MultiplexedConnection, AbortOnDropHandle<()>);
 
 trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
@@ -139,9 +140,8 @@ struct Shareable {
     connection: MultiplexedConnection,
     node: Arc<RedisNode>,
     is_durable: bool,
-    driver: AbortHandle,
-    /// Ends the driver once nobody has the connection.
-    _driving: Arc<JoinSet<()>>,
+    /// Ends once nobody has the connection.
+    driver: Arc<AbortOnDropHandle<()>>,
 }
 
 impl Link {
@@ -207,7 +207,7 @@ impl LinkState {
         let mut used = None;
         let called = before(deadline, async {
             let mut up = self.connected().await?;
-            used = Some(up.driver.id());
+            used = Some(Arc::clone(&up.driver));
             let sent = request.send(&mut up.connection, up.is_durable).await;
             if sent.as_ref().is_err_and(is_of_the_connection) {
                 self.forget(&up);
@@ -218,7 +218,7 @@ impl LinkState {
         match called.await {
             Some(called) => called,
             // Another call has replaced the connection, or is about to.
-            None if used.is_some_and(|used| !self.is_current(used)) => {
+            None if used.is_some_and(|used| !self.is_current(&used)) => {
                 Err(RedisFault::TimedOut.into())
             }
             None => Err(self.failed(RedisFault::TimedOut)),
@@ -240,16 +240,19 @@ impl LinkState {
         }
     }
 
-    fn is_current(&self, driver: Id) -> bool {
+    fn is_current(&self, driver: &Arc<AbortOnDropHandle<()>>) -> bool {
         let connection = self.connection.try_lock();
-        connection.is_ok_and(|up| up.as_ref().is_some_and(|up| up.driver.id() == driver))
+        connection.is_ok_and(|up| {
+            up.as_ref()
+                .is_some_and(|up| Arc::ptr_eq(&up.driver, driver))
+        })
     }
 
     /// Ends a connection: the next call makes another one.
     fn forget(&self, up: &Shareable) {
         up.driver.abort();
         if let Ok(mut connection) = self.connection.try_lock() {
-            connection.take_if(|current| current.driver.id() == up.driver.id());
+            connection.take_if(|current| Arc::ptr_eq(&current.driver, &up.driver));
         }
     }
 
@@ -327,14 +330,13 @@ impl LinkState {
                 }
             };
             match timeout(share, attempt).await {
-                Ok((Ok((mut connection, driver, driving)), node)) => {
+                Ok((Ok((mut connection, driver)), node)) => {
                     let is_durable = timeout(CONNECT, is_durable(&mut connection)).await;
                     return Ok(Shareable {
                         connection,
                         node: node.into(),
                         is_durable: is_durable.unwrap_or(false),
-                        driver,
-                        _driving: driving.into(),
+                        driver: driver.into(),
                     });
                 }
                 Ok((Err(error), _)) => fault = error,
@@ -380,7 +382,7 @@ impl LinkState {
     ) -> Result<RedisNode, RedisFault> {
         let mut question = cmd("SENTINEL");
         question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
-        let (connection, ..) = &mut self.dial(node, login, 0).await?;
+        let (connection, _driver) = &mut self.dial(node, login, 0).await?;
         let primary: Option<RedisNode> = question.query_async(connection).await?;
         primary.ok_or_else(|| RedisFault::UnknownService(service.clone()))
     }
@@ -436,9 +438,7 @@ impl LinkState {
             .set_connection_timeout(None);
         let (connection, driver) =
             MultiplexedConnection::new_with_config(&info, stream, config).await?;
-        let mut driving = JoinSet::new();
-        let driver = driving.spawn(driver);
-        Ok((connection, driver, driving))
+        Ok((connection, AbortOnDropHandle::new(tokio::spawn(driver))))
     }
 }
 
