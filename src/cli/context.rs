@@ -443,7 +443,10 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
         .enable_all()
         .build_local(LocalOptions::default())
         .about("cannot start the runtime")?;
-    Ok(runtime.block_on(future))
+    let output = runtime.block_on(future);
+    // A look-up of a name may hang, and nobody waits for it.
+    runtime.shutdown_background();
+    Ok(output)
 }
 
 /// Writes the output or the error of a command, and returns the exit code.

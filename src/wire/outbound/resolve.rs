@@ -1,26 +1,26 @@
 //! The addresses of names.
 //!
 //! The system's look-up blocks and cannot be cancelled, so each name has at most one under way, which all callers share,
-//! and the process has at most [`THREADS`] threads for them. While looking a name up fails or hangs, its last good
+//! and the process runs at most [`LOOK_UPS`] at once. While looking a name up fails or hangs, its last good
 //! addresses serve for a limited time.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     io, mem,
     net::{SocketAddr, ToSocketAddrs as _},
     sync::{Arc, LazyLock},
-    thread,
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::watch,
+    sync::{Semaphore, watch},
+    task::spawn_blocking,
     time::{Instant, timeout_at},
 };
 
-/// The most threads that look names up; they end when there is nothing left to look up.
-const THREADS: usize = 4;
+/// The most look-ups that run at once, each on a thread.
+const LOOK_UPS: usize = 4;
 /// The most names that are known at once.
 const NAMES: usize = 64;
 /// A look-up that takes longer counts as failing where there are earlier addresses.
@@ -57,14 +57,8 @@ type LookUp = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
 struct Resolver {
     look_up: Box<LookUp>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    names: HashMap<Arc<str>, Name>,
-    queue: VecDeque<Job>,
-    threads: usize,
+    names: Mutex<HashMap<Arc<str>, Name>>,
+    permits: Semaphore,
 }
 
 #[derive(Default)]
@@ -85,19 +79,14 @@ struct UnderWay {
     outcome: watch::Receiver<Option<Outcome>>,
 }
 
-struct Job {
-    name: Arc<str>,
-    began: Instant,
-    outcome: watch::Sender<Option<Outcome>>,
-}
-
 impl Resolver {
     fn new(
         look_up: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             look_up: Box::new(look_up),
-            state: Mutex::default(),
+            names: Mutex::default(),
+            permits: Semaphore::new(LOOK_UPS),
         })
     }
 
@@ -131,37 +120,26 @@ impl Resolver {
         stale: Duration,
     ) -> io::Result<(UnderWay, Option<Addresses>)> {
         let now = Instant::now();
-        let state = &mut *self.state.lock();
-        if state.names.len() >= NAMES && !state.names.contains_key(host) {
-            state.names.retain(|_, name| name.under_way.is_some());
-            if state.names.len() >= NAMES {
+        let names = &mut *self.names.lock();
+        if names.len() >= NAMES && !names.contains_key(host) {
+            names.retain(|_, name| name.under_way.is_some());
+            if names.len() >= NAMES {
                 return Err(io::Error::other("too many names are being looked up"));
             }
         }
-        let name = state.names.entry(host.into()).or_default();
-        let under_way = match &name.under_way {
-            Some(under_way) => under_way.clone(),
-            None => {
-                if state.threads < THREADS {
-                    let this = Arc::clone(self);
-                    let thread = thread::Builder::new().name("resolver".to_owned());
-                    match thread.spawn(move || this.work()) {
-                        Ok(_) => state.threads += 1,
-                        // A thread that runs comes to this name later.
-                        Err(_) if state.threads > 0 => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                let (sender, outcome) = watch::channel(None);
-                state.queue.push_back(Job {
-                    name: host.into(),
-                    began: now,
-                    outcome: sender,
-                });
-                let began = now;
-                name.under_way.insert(UnderWay { began, outcome }).clone()
+        let name = names.entry(host.into()).or_default();
+        // Without a sender its runtime has ended before it.
+        name.under_way
+            .take_if(|under_way| under_way.outcome.has_changed().is_err());
+        let under_way = name.under_way.get_or_insert_with(|| {
+            let (sender, outcome) = watch::channel(None);
+            tokio::spawn(Arc::clone(self).run(host.into(), now, sender));
+            UnderWay {
+                began: now,
+                outcome,
             }
-        };
+        });
+        let under_way = under_way.clone();
         let failing_since = name.failing_since.unwrap_or(under_way.began);
         let last_good = name
             .good
@@ -171,56 +149,55 @@ impl Resolver {
         Ok((under_way, last_good))
     }
 
-    /// Looks names up until none waits.
-    fn work(&self) {
-        loop {
-            let job = {
-                let mut state = self.state.lock();
-                let Some(job) = state.queue.pop_front() else {
-                    state.threads -= 1;
-                    return;
-                };
-                job
-            };
-            let outcome = match (self.look_up)(&job.name) {
-                Ok(found) if !found.is_empty() => Ok(found.into()),
-                Ok(_) => Err((io::ErrorKind::NotFound, "the name has no address".into())),
-                Err(error) => Err((error.kind(), error.to_string().into())),
-            };
-            self.end(&job, &outcome);
-            job.outcome.send_replace(Some(outcome));
-        }
+    /// Looks a name up, notes the result and passes it to all waiters. A caller that gives up does not end it.
+    async fn run(
+        self: Arc<Self>,
+        host: Arc<str>,
+        began: Instant,
+        outcome: watch::Sender<Option<Outcome>>,
+    ) {
+        // The semaphore is never closed.
+        let _permit = self.permits.acquire().await;
+        let (this, name) = (Arc::clone(&self), Arc::clone(&host));
+        let found = spawn_blocking(move || (this.look_up)(&name)).await;
+        let found = match found.unwrap_or_else(|error| Err(error.into())) {
+            Ok(found) if !found.is_empty() => Ok(found.into()),
+            Ok(_) => Err((io::ErrorKind::NotFound, "the name has no address".into())),
+            Err(error) => Err((error.kind(), error.to_string().into())),
+        };
+        self.note(&host, began, &found);
+        outcome.send_replace(Some(found));
     }
 
-    fn end(&self, job: &Job, outcome: &Outcome) {
-        let mut state = self.state.lock();
-        let Some(name) = state.names.get_mut(&job.name) else {
+    fn note(&self, host: &str, began: Instant, outcome: &Outcome) {
+        let mut names = self.names.lock();
+        let Some(name) = names.get_mut(host) else {
             return;
         };
         name.under_way = None;
         match outcome {
             Ok(addresses) => {
-                name.good = Some((Arc::clone(addresses), job.began));
+                name.good = Some((Arc::clone(addresses), began));
                 name.failing_since = None;
                 if mem::take(&mut name.is_reported) {
-                    tracing::info!(name = %job.name, "the name is resolved again");
+                    tracing::info!(name = host, "the name is resolved again");
                 }
             }
-            Err(_) if name.good.is_none() => drop(state.names.remove(&job.name)),
+            Err(_) if name.good.is_none() => drop(names.remove(host)),
             Err(_) => {
-                name.failing_since.get_or_insert(job.began);
+                name.failing_since.get_or_insert(began);
             }
         }
     }
 
     /// Logs that the last good addresses of a name serve, once until it is resolved again.
     fn report(&self, host: &str, error: Option<io::Error>) {
-        let mut state = self.state.lock();
-        let Some(name) = state.names.get_mut(host).filter(|name| !name.is_reported) else {
+        let mut names = self.names.lock();
+        let Some(name) = names.get_mut(host).filter(|name| !name.is_reported) else {
             return;
         };
         name.is_reported = true;
-        drop(state);
+        drop(names);
         let error = error.map_or_else(|| "no response yet".to_owned(), |error| error.to_string());
         tracing::warn!(
             name = host,
@@ -238,6 +215,7 @@ mod tests {
     };
 
     use tokio::{
+        runtime::Builder,
         task::JoinSet,
         time::{advance, timeout},
     };
@@ -262,6 +240,11 @@ mod tests {
             result.unwrap_or_else(|_| Err(io::Error::other("the test ended")))
         });
         (resolver, sender, running)
+    }
+
+    /// Moves the time while it waits; tokio does not do that beside a look-up.
+    async fn passing<T>(time: Duration, waits: impl Future<Output = T>) -> T {
+        tokio::join!(waits, advance(time)).0
     }
 
     fn address(last: u8) -> SocketAddr {
@@ -301,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn look_ups_that_hang_have_four_threads_at_most_and_leave_nothing() {
+    async fn at_most_four_look_ups_hang_at_once_and_leave_nothing() {
         let (resolver, results, running) = resolver();
         for round in 0..20 {
             for name in 0..20 {
@@ -311,17 +294,14 @@ mod tests {
                 assert!(given_up.is_err(), "{round} {name}");
             }
         }
-        {
-            let state = resolver.state.lock();
-            assert_eq!((state.threads, state.names.len()), (THREADS, 20));
-            assert!(state.queue.len() <= 20, "{}", state.queue.len());
-        }
-        assert!(running.load(Ordering::SeqCst) <= THREADS);
+        assert_eq!(resolver.names.lock().len(), 20);
+        assert_eq!(resolver.permits.available_permits(), 0);
+        assert!(running.load(Ordering::SeqCst) <= LOOK_UPS);
         drop(results);
-        while resolver.state.lock().threads > 0 {
+        while !resolver.names.lock().is_empty() {
             tokio::task::yield_now().await;
         }
-        assert!(resolver.state.lock().names.is_empty());
+        assert_eq!(running.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -334,18 +314,20 @@ mod tests {
         results.send(Err(io::Error::other("SERVFAIL"))).unwrap();
         let found = resolver.addresses("api.test", STALE).await;
         assert_eq!(*found.unwrap(), [address(1)]);
-        let began = Instant::now();
-        while resolver.state.lock().threads > 0 {
+        let is_under_way = || resolver.names.lock()["api.test"].under_way.is_some();
+        while is_under_way() {
             tokio::task::yield_now().await;
         }
         // This one hangs.
+        let found = passing(LATE, resolver.addresses("api.test", STALE)).await;
+        assert_eq!(*found.unwrap(), [address(1)]);
         for _ in 0..3 {
             let found = resolver.addresses("api.test", STALE).await;
             assert_eq!(*found.unwrap(), [address(1)]);
         }
-        assert!(began.elapsed() <= LATE, "only the first waits");
         advance(STALE).await;
-        let given_up = timeout(LATE * 4, resolver.addresses("api.test", STALE)).await;
+        let waits = timeout(LATE * 4, resolver.addresses("api.test", STALE));
+        let given_up = passing(LATE * 4, waits).await;
         assert!(given_up.is_err(), "{given_up:?}");
         results.send(Ok(vec![address(2)])).unwrap();
         let found = resolver.addresses("api.test", STALE).await;
@@ -358,7 +340,28 @@ mod tests {
         results.send(Ok(vec![address(1)])).unwrap();
         resolver.addresses("api.test", STALE).await.unwrap();
         advance(OLDEST).await;
-        let given_up = timeout(LATE * 4, resolver.addresses("api.test", STALE)).await;
+        let waits = timeout(LATE * 4, resolver.addresses("api.test", STALE));
+        let given_up = passing(LATE * 4, waits).await;
         assert!(given_up.is_err(), "{given_up:?}");
+    }
+
+    #[test]
+    fn a_look_up_whose_runtime_has_ended_is_made_again() {
+        let (resolver, results, _) = resolver();
+        let run = |limit| {
+            let runtime = Builder::new_current_thread().enable_time().build();
+            let runtime = runtime.unwrap();
+            let found = async { timeout(limit, resolver.addresses("api.test", STALE)).await };
+            let found = runtime.block_on(found);
+            runtime.shutdown_background();
+            found
+        };
+        assert!(run(Duration::from_millis(1)).is_err());
+        // One result for each of the two.
+        for _ in 0..2 {
+            results.send(Ok(vec![address(1)])).unwrap();
+        }
+        let found = run(Duration::from_secs(30)).unwrap();
+        assert_eq!(*found.unwrap(), [address(1)]);
     }
 }
