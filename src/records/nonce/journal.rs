@@ -13,21 +13,20 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::Thread,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
 };
 
+use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use self::files::{Files, SealedFile, log_path};
+#[cfg(test)]
+pub(super) use self::rotation::FEW_RECORDS;
 use super::{
     NonceFiles, NonceUse,
-    current::Current,
     key::Key,
-    segment,
+    segment::{self, Segment},
     state::{self, State, WindowOpenError},
 };
 use crate::base::new_file::open_kept;
@@ -53,11 +52,10 @@ pub(super) enum Continuity {
 pub(super) struct Journal {
     path: Option<PathBuf>,
     pub(super) key: Key,
-    current: Current,
+    /// The file that is appended to; `None` until there is one.
+    current: ArcSwapOption<Segment>,
     /// A file could not be made. It is tried again once a second, and not by every request.
     is_stuck: AtomicBool,
-    /// The thread that prepares files, once there is one.
-    preparer: OnceLock<Thread>,
     files: Mutex<Files>,
 }
 
@@ -78,15 +76,16 @@ impl Journal {
         let journal = Self {
             path: path.map(Into::into),
             key: state.key,
-            current: Current::new(),
+            current: ArcSwapOption::empty(),
             is_stuck: AtomicBool::new(false),
-            preparer: OnceLock::new(),
             files: Mutex::new(Files {
                 state,
                 file,
                 sealed: VecDeque::new(),
                 mapped: Vec::new(),
                 begun: 0,
+                made: Instant::now(),
+                seen: 0,
             }),
         };
         let continuity = match found {
@@ -157,7 +156,7 @@ impl Journal {
             files.sealed.clear();
             all.end..all.end
         };
-        // The last files have no nonces if they were prepared and not used.
+        // The last files have no nonces if they were made and not used.
         while files.sealed.pop_back_if(|file| file.highest == 0).is_some() {
             kept.end -= 1;
         }
@@ -176,24 +175,12 @@ impl Journal {
         }
         drop(files);
         self.replace_if_due(0);
-        self.prepare();
         Ok(())
-    }
-
-    /// Sets the thread that is woken when the prepared file has been taken.
-    pub(super) fn set_preparer(&self, thread: Thread) {
-        // The window is opened once.
-        let _ = self.preparer.set(thread);
     }
 
     /// The path of the state; empty without files.
     pub(super) fn state_path(&self) -> &Path {
         self.path.as_deref().unwrap_or(Path::new(""))
-    }
-
-    /// Whether the window has files.
-    pub(super) fn has_files(&self) -> bool {
-        self.path.is_some()
     }
 
     /// Appends a nonce, so that it survives the process; `false` if the disk is full.
@@ -217,7 +204,7 @@ impl Journal {
         }
     }
 
-    /// Replaces the current file if it is old or full; deletes files whose timestamps are all at or below `dropped_until`. To be
+    /// Replaces the current file if it is old or will be full soon; deletes files whose timestamps are all at or below `dropped_until`. To be
     /// called once a second. `now`: seconds since the open.
     ///
     /// # Errors
@@ -225,7 +212,6 @@ impl Journal {
     /// The system's; the next call tries again.
     pub(super) fn maintain(&self, now: u64, dropped_until: u64) -> io::Result<()> {
         self.replace_if_due(now);
-        self.prepare();
         self.move_front(dropped_until)?;
         for _ in 0..MAX_DELETED {
             let mut files = self.files.lock();
@@ -327,23 +313,16 @@ impl Journal {
     /// write fails. No nonce may be appended from then on, and changes of the state stay in memory.
     pub(super) fn close(&self) -> io::Result<()> {
         let mut files = self.files.lock();
-        let unused = self.current.take_prepared().map(|file| file.number);
-        let logs = files.state.logs.start..unused.unwrap_or(files.state.logs.end);
-        let synced = logs
-            .clone()
-            .map(|number| open_kept(&self.log(number), File::options().read(true))?.sync_all());
+        let logs = files.state.logs.clone();
+        let synced =
+            logs.map(|number| open_kept(&self.log(number), File::options().read(true))?.sync_all());
         let closed = synced.collect::<io::Result<()>>().and_then(|()| {
             files.update(|state| {
-                state.logs = logs.clone();
                 state.is_closed = true;
                 state.version += 1;
             })?;
             files.sync()
         });
-        if closed.is_ok() {
-            // The state has it no longer. Before the lock is released: the next process may make a file of this name.
-            unused.map(|number| fs::remove_file(self.log(number)));
-        }
         files.file = None;
         closed
     }

@@ -22,7 +22,6 @@ use super::{
     bucket::{Bucket, SHARDS},
     journal::{Continuity, Journal},
     key::MAX_SECOND,
-    preparer::Preparer,
     state::{State, current_boot},
 };
 use crate::base::clock::UnixTime;
@@ -53,8 +52,7 @@ pub struct WindowParams {
 /// The nonces that this process has accepted and must not accept again.
 ///
 /// An insertion is exact and atomic: of any number of racing insertions of one nonce exactly one is
-/// [`Insertion::Fresh`]. It makes no system call but to wake the thread that makes the files of the log, unless the log needs a
-/// file before that thread has made it.
+/// [`Insertion::Fresh`]. It makes no system call, unless the log needs a file that [`Self::maintain`] has not made ahead of time.
 ///
 /// # How long a nonce is kept
 ///
@@ -83,9 +81,7 @@ pub struct LocalWindow {
     buckets: Cache<u64, Arc<Bucket>>,
     /// The bucket used last of each second modulo [`RECENT`]: looking it up in moka would take longer than the insertion.
     recent: Box<[ArcSwapOption<Bucket>]>,
-    journal: Arc<Journal>,
-    /// `None` without files, and until the window starts. Dropped after the journal.
-    preparer: Option<Preparer>,
+    journal: Journal,
     /// The nonces that are held, and those for which shards have taken room.
     reserved: AtomicU64,
     max_entries: u64,
@@ -117,8 +113,7 @@ impl LocalWindow {
             closed_until: AtomicU64::new(0),
             buckets: Cache::builder().build(),
             recent: [const { ArcSwapOption::const_empty() }; RECENT].into(),
-            journal: Arc::new(journal),
-            preparer: None,
+            journal,
             reserved: AtomicU64::new(0),
             max_entries: params.max_entries,
             oldest: AtomicU64::new(u64::MAX),
@@ -238,7 +233,8 @@ impl LocalWindow {
         work(&bucket)
     }
 
-    /// Drops seconds that are out of use, and their files. To be called about once a second, from a thread that may wait for the file system; insertions do not wait for it. Late calls only make nonces stay longer.
+    /// Drops seconds that are out of use, and their files, and makes the next file of the log. To be called about once a second,
+    /// from a thread that may wait for the file system. Late calls make nonces stay longer and insertions wait for a file.
     ///
     /// # Errors
     ///

@@ -5,8 +5,6 @@
 //! local     the window of one process: a bucket for each second, found by moka
 //! bucket    the nonces of one second: fingerprints, in shards
 //! journal   its files: the state, and the log of nonces from which a start fills the sets
-//! current   the file of the log that is appended to, and the next one
-//! preparer  the thread that makes the next file
 //! segment   one memory-mapped file of the log
 //! state     the other facts that a start needs
 //! key       fingerprints and checksums
@@ -23,13 +21,11 @@
 //! killed, has the same version as the files that it replaces.
 
 mod bucket;
-mod current;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod journal;
 mod key;
 mod local;
-mod preparer;
 mod segment;
 pub mod settings;
 mod state;

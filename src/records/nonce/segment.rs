@@ -1,8 +1,8 @@
 //! One file of the log: records in memory that is a file, so that they survive the process and an append makes no system
 //! call.
 //!
-//! All of the file is allocated on the disk when it is made, and its pages are filled before it is needed: a full disk is an
-//! error of [`Segment::create`] or [`Segment::fill_pages`], and not a SIGBUS in the middle of a request.
+//! All of the file is allocated on the disk when it is made, and has its pages in memory: a full disk is an error of
+//! [`Segment::create`], and not a SIGBUS in the middle of a request.
 //!
 //! The first page is the head: a record of the file's number and capacity, then two counts of records, those that have
 //! their place and those that are written. The counts show a start any page that the file system has lost, even the
@@ -18,7 +18,7 @@ use std::{
     os::unix::fs::FileExt,
     path::Path,
     slice,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use memmap2::{Advice, MmapOptions, MmapRaw};
@@ -43,11 +43,6 @@ const FILLED_AT_ONCE: usize = 256 << 10;
 /// A bit of the count of places, beyond any file's capacity.
 const SEALED: u64 = 1 << 62;
 
-/// In the process of a test: the system fills no page from this byte of a file on, with this error.
-#[cfg(test)]
-pub(super) static UNFILLED: parking_lot::Mutex<Option<(usize, Errno)>> =
-    parking_lot::Mutex::new(None);
-
 /// A file that records are appended to.
 pub(super) struct Segment {
     /// Its place in the log.
@@ -55,8 +50,6 @@ pub(super) struct Segment {
     map: MmapRaw,
     /// The highest timestamp that was appended.
     highest: AtomicU64,
-    /// [`Self::fill_pages`] has succeeded.
-    is_filled: AtomicBool,
 }
 
 impl Segment {
@@ -64,7 +57,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// The system's; no file is left then.
+    /// The system's, or it has no room for a page, although it allocated the file; no file is left then.
     pub(super) fn create(path: &Path, number: u64, capacity: usize, key: Key) -> io::Result<Self> {
         let bytes = (HEAD_RECORDS + capacity) * RECORD_BYTES;
         // A log that a start has left before it noted it. It is not opened: another account may have put a link there.
@@ -75,35 +68,16 @@ impl Segment {
         let file = create_new(path)?;
         let map = allocate(&file, bytes as u64)
             .and_then(|()| MmapOptions::new().len(bytes).map_raw(&file))
-            // The head has its page at once: `seal` writes to it after any failure.
-            .and_then(|map| populate(&map, HEAD_RECORDS * RECORD_BYTES).map(|()| map))
+            .and_then(|map| populate(&map).map(|()| map))
             .inspect_err(|_| _ = fs::remove_file(path))?;
         let segment = Self {
             number,
             map,
             highest: AtomicU64::new(0),
-            is_filled: AtomicBool::new(false),
         };
         // This record reveals a misplaced or cut file.
         segment.write(0, key.seal(number, capacity as u64));
         Ok(segment)
-    }
-
-    /// Has every page in memory, so that an append need not wait for one. Where the system does not do that, the appends do.
-    ///
-    /// # Errors
-    ///
-    /// The system has no room for a page, although it allocated the file. An append to that page would end the process, so the
-    /// file is sealed.
-    pub(super) fn fill_pages(&self) -> io::Result<()> {
-        populate(&self.map, self.map.len()).inspect_err(|_| _ = self.seal())?;
-        self.is_filled.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Whether every page was filled, as far as the system does that.
-    pub(super) fn is_filled(&self) -> bool {
-        self.is_filled.load(Ordering::Relaxed)
     }
 
     /// Appends the record of a nonce with this timestamp; `false` if there is no room.
@@ -217,14 +191,15 @@ pub(super) fn replay(
     Ok(())
 }
 
-/// Has the pages of the first bytes in memory, if the system does that.
+/// Has every page in memory, so that an append need not wait for one. Where the system does not do that, the appends do.
 ///
 /// # Errors
 ///
-/// An access to one of these pages would be a SIGBUS.
-fn populate(map: &MmapRaw, bytes: usize) -> io::Result<()> {
-    for at in (0..bytes).step_by(FILLED_AT_ONCE) {
-        match populate_range(map, at, FILLED_AT_ONCE.min(bytes - at)) {
+/// An access to a page would be a SIGBUS.
+fn populate(map: &MmapRaw) -> io::Result<()> {
+    for at in (0..map.len()).step_by(FILLED_AT_ONCE) {
+        let bytes = FILLED_AT_ONCE.min(map.len() - at);
+        match map.advise_range(Advice::PopulateWrite, at, bytes) {
             Ok(()) => {}
             Err(error) if Errno::from_io_error(&error).is_some_and(is_sigbus) => return Err(error),
             Err(_) => break,
@@ -238,16 +213,6 @@ fn populate(map: &MmapRaw, bytes: usize) -> io::Result<()> {
 /// any other number is what a sandbox answers; with ENOMEM there is no memory at the moment, and an access waits for it.
 fn is_sigbus(errno: Errno) -> bool {
     matches!(errno, Errno::FAULT | Errno::HWPOISON)
-}
-
-fn populate_range(map: &MmapRaw, at: usize, bytes: usize) -> io::Result<()> {
-    #[cfg(test)]
-    if let Some((from, errno)) = *UNFILLED.lock()
-        && at + bytes > from
-    {
-        return Err(errno.into());
-    }
-    map.advise_range(Advice::PopulateWrite, at, bytes)
 }
 
 /// Gives the file this many bytes of zeros that have room on the disk.
@@ -395,18 +360,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_pages_is_an_error_and_takes_no_nonce() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log");
-        let segment = Segment::create(&path, 1, 10_000, KEY).unwrap();
-        segment.fill_pages().unwrap();
-        assert!(segment.is_filled());
+    fn a_page_without_room_is_an_error() {
+        let file = tempfile::tempfile().unwrap();
+        allocate(&file, 100_000).unwrap();
+        let map = MmapOptions::new().len(100_000).map_raw(&file).unwrap();
+        populate(&map).unwrap();
         // As a disk without room for a page: an access to it would be a SIGBUS.
-        let file = File::options().write(true).open(&path).unwrap();
         file.set_len(4096).unwrap();
-        let error = segment.fill_pages().unwrap_err();
+        let error = populate(&map).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::FAULT.raw_os_error()));
-        assert!(!segment.append(1, KEY.seal(1, 1)));
+        // A system that fills no pages leaves them to the appends.
+        for errno in [Errno::INVAL, Errno::PERM, Errno::NOSYS, Errno::NOMEM] {
+            assert!(!is_sigbus(errno), "{errno}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Instant,
 };
 
 use crate::records::nonce::{segment::Segment, state::State};
@@ -19,8 +20,12 @@ pub(super) struct Files {
     pub(super) sealed: VecDeque<SealedFile>,
     /// Sealed files that an insertion may still look at: none of them is unmapped by an insertion.
     pub(super) mapped: Vec<Arc<Segment>>,
-    /// The time when the current file was made, in seconds since the open.
+    /// The time from which the current file counts as used, in seconds since the open.
     pub(super) begun: u64,
+    /// The time when the current file was made.
+    pub(super) made: Instant,
+    /// The records of the current file at the last [`super::Journal::maintain`].
+    pub(super) seen: usize,
 }
 
 /// A file of the log that is no longer appended to.
@@ -39,12 +44,6 @@ impl Files {
         }
         self.state = state;
         Ok(())
-    }
-
-    /// Makes this file, which follows the log, its last one.
-    pub(super) fn add(&mut self, file: Segment) -> io::Result<Arc<Segment>> {
-        self.update(|state| state.logs.end = file.number + 1)?;
-        Ok(Arc::new(file))
     }
 
     pub(super) fn sync(&self) -> io::Result<()> {

@@ -1,120 +1,96 @@
 //! The replacement of a full or old file by the next one.
 //!
-//! The next file is made before it is needed, and a full one is unmapped, by a thread that no insertion waits for
-//! ([`crate::records::nonce::preparer`]). An insertion that fills a file takes the next one, under a lock that is never held during a system
-//! call. If none is prepared, because the disk is full or slow, it makes one.
+//! [`Journal::maintain`] makes the next file before the current one is full, and unmaps those that were replaced. An insertion
+//! that finds the file full all the same, because the rate has risen or the disk was full, makes the next one itself.
 
 use std::{
     error::Error,
-    fs, io,
+    io,
     sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
 };
 
 use super::{
     Journal,
     files::{Files, SealedFile},
 };
-use crate::records::nonce::{current::FEW_RECORDS, segment::Segment};
+use crate::records::nonce::segment::{HEAD_RECORDS, RECORD_BYTES, Segment};
 
 /// The time for which a file is appended to, in seconds.
 const FILE_SECONDS: u64 = 120;
+/// The time for which a file should have room at the rate of the one before.
+const LASTS: Duration = Duration::from_secs(10);
+/// Bytes of the smallest file.
+const SMALLEST: usize = 64 << 10;
+/// Bytes of the largest file: room for 100 ms of 5 million nonces a second. A larger one takes longer to make and to unmap.
+const LARGEST: usize = 8 << 20;
+/// A file has at most this many times the bytes of the nonces in the one before: a few early ones do not fill the disk.
+const GROWTH: usize = 16;
+/// Records of the smallest file.
+pub(in crate::records::nonce) const FEW_RECORDS: usize = records(SMALLEST);
 
 impl Journal {
     /// Replaces the current file, unless another thread has replaced `full` already.
     #[cold]
     pub(super) fn replace_full(&self, full: Option<&Segment>) {
-        if !self.current.replace_full(full) {
-            let mut files = self.files.lock();
-            // Another thread may have made one before this one had the lock.
-            if !self.current.replace_full(full) {
-                let begun = files.begun;
-                self.replace(&mut files, begun);
-            }
-        }
-        if let Some(preparer) = self.preparer.get() {
-            preparer.unpark();
-        }
-    }
-
-    /// Makes the next file, if there is none and the log is in use, and unmaps the full ones; not for an insertion. A failure
-    /// is not reported: the insertion that needs the file tries again, and reports it. A file whose pages cannot be filled is
-    /// deleted, unless it is in use already: then it keeps its place in the log, and takes no further nonce.
-    pub(in crate::records::nonce) fn prepare(&self) {
         let mut files = self.files.lock();
-        self.seal_retired(&mut files);
-        let is_wanted = files.file.is_some() && !self.current.has_prepared();
-        if !is_wanted || self.is_stuck.load(Ordering::Relaxed) {
-            return;
-        }
-        let records = self.current.next_records();
-        let created = self.create(&files, records);
-        let Ok(segment) = created.and_then(|segment| files.add(segment)) else {
-            return;
-        };
-        self.current.prepare(Arc::clone(&segment));
-        drop(files);
-        if segment.fill_pages().is_ok() {
-            return;
-        }
-        let mut files = self.files.lock();
-        if !self.current.take_back(&segment) {
-            return;
-        }
-        // It is the last file: none is made while there is a prepared one.
-        let number = segment.number;
-        match files.update(|state| state.logs.end = number) {
-            // `create` replaces a file that cannot be deleted.
-            Ok(()) => _ = fs::remove_file(self.log(number)),
-            // The log has it still, so it takes its place when the current file is full.
-            Err(_) => self.current.prepare(segment),
+        let number = |file: Option<&Segment>| file.map(|file| file.number);
+        if number(self.current.load().as_deref()) == number(full) {
+            let begun = files.begun;
+            self.replace(&mut files, begun);
         }
     }
 
-    /// Seals the files that were current, and unmaps those that no insertion looks at any more.
-    fn seal_retired(&self, files: &mut Files) {
-        for old in self.current.take_retired() {
-            let (number, highest) = (old.number, old.seal());
-            files.sealed.push_back(SealedFile { number, highest });
-            files.mapped.push(old);
-        }
-        files.mapped.retain(|old| Arc::strong_count(old) > 1);
-    }
-
-    /// Makes the file that follows the log, for this many records. [`Files::add`] makes it a part of the log.
-    fn create(&self, files: &Files, records: usize) -> io::Result<Segment> {
-        let number = files.state.logs.end;
-        Segment::create(&self.log(number), number, records, self.key)
-    }
-
+    /// Replaces the current file if it is old or will be full soon.
     pub(super) fn replace_if_due(&self, now: u64) {
         let mut files = self.files.lock();
-        let (used, capacity) = self.current.fill();
+        files.mapped.retain(|old| Arc::strong_count(old) > 1);
+        let current = self.current.load();
+        let (used, capacity) = current.as_ref().map_or((0, 0), |file| file.fill());
+        // Twice as much as in the last second has to fit.
+        let is_filling = capacity - used <= 2 * used.saturating_sub(files.seen);
         let is_old = used > 0 && now >= files.begun.saturating_add(FILE_SECONDS);
-        // A file with room is not given up for one that may turn out to have none.
-        if used == capacity || is_old && !self.current.has_unfilled() {
+        files.seen = used;
+        if is_filling || is_old {
             self.replace(&mut files, now);
         }
     }
 
-    /// Appends to the prepared file from then on, or makes one, or one for fewer records. While that fails, a full current
-    /// file rejects nonces.
+    /// Makes the next file, or one for fewer records, and appends to it from then on. If that fails, the current file stays,
+    /// and rejects nonces once it is full.
     fn replace(&self, files: &mut Files, now: u64) {
         if self.path.is_none() {
             return;
         }
         let path = self.log(files.state.logs.end);
-        let replaced = match self.current.take_prepared() {
-            Some(prepared) => {
-                self.current.replace(prepared);
-                Ok(())
+        let current = self.current.load();
+        let records = match &*current {
+            Some(current) if !self.is_stuck.load(Ordering::Relaxed) => {
+                records(next_bytes(current.written(), files.made.elapsed()))
             }
-            None => self.make_current(files),
+            _ => FEW_RECORDS,
         };
-        let was_stuck = self.is_stuck.swap(replaced.is_err(), Ordering::Relaxed);
+        let made = self
+            .create(files, records)
+            .or_else(|_| self.create(files, FEW_RECORDS));
+        let has_room = current.as_ref().is_some_and(|current| {
+            let (used, capacity) = current.fill();
+            used < capacity
+        });
+        if made.is_err() && has_room {
+            // The insertion that needs the file tries again, and reports it.
+            return;
+        }
+        let was_stuck = self.is_stuck.swap(made.is_err(), Ordering::Relaxed);
         let path = tracing::field::display(path.display());
-        match replaced {
-            Ok(()) => {
-                files.begun = now;
+        match made {
+            Ok(next) => {
+                if let Some(old) = self.current.swap(Some(next)) {
+                    let (number, highest) = (old.number, old.seal());
+                    files.sealed.push_back(SealedFile { number, highest });
+                    files.mapped.push(old);
+                }
+                (files.begun, files.made, files.seen) = (now, Instant::now(), 0);
                 if was_stuck {
                     tracing::info!(path, "the nonce window grows again");
                 }
@@ -131,24 +107,55 @@ impl Journal {
         }
     }
 
-    /// Makes a file and appends to it from then on. One whose pages cannot be filled is deleted, and the current one
-    /// stays.
-    fn make_current(&self, files: &mut Files) -> io::Result<()> {
-        let records = match self.is_stuck.load(Ordering::Relaxed) {
-            true => FEW_RECORDS,
-            false => self.current.next_records(),
-        };
-        let made = self
-            .create_filled(files, records)
-            .or_else(|_| self.create_filled(files, FEW_RECORDS))?;
-        self.current.replace(files.add(made)?);
-        Ok(())
+    /// Makes the file that follows the log, for this many records. It is in the state before the first nonce is in it.
+    fn create(&self, files: &mut Files, records: usize) -> io::Result<Arc<Segment>> {
+        let number = files.state.logs.end;
+        let made = Segment::create(&self.log(number), number, records, self.key)?;
+        files.update(|state| state.logs.end = number + 1)?;
+        Ok(Arc::new(made))
     }
+}
 
-    fn create_filled(&self, files: &Files, records: usize) -> io::Result<Segment> {
-        let made = self.create(files, records)?;
-        let filled = made.fill_pages();
-        filled.inspect_err(|_| _ = fs::remove_file(self.log(made.number)))?;
-        Ok(made)
+/// The records of a file of this size.
+const fn records(bytes: usize) -> usize {
+    bytes / RECORD_BYTES - HEAD_RECORDS
+}
+
+/// Bytes of the file after one that took this many records in this time.
+fn next_bytes(filled: usize, took: Duration) -> usize {
+    let filled = filled * RECORD_BYTES;
+    let fitting = filled as u128 * LASTS.as_micros() / took.as_micros().max(1);
+    let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+    fitting
+        .min(filled.saturating_mul(GROWTH))
+        .clamp(SMALLEST, LARGEST)
+        .next_multiple_of(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_room_for_ten_seconds_at_the_rate_of_the_one_before() {
+        for (filled, milliseconds, bytes) in [
+            (0, 120_000, SMALLEST),
+            (100, 0, SMALLEST),
+            (4_000, 60_000, SMALLEST),
+            // A thousand a second.
+            (4_000, 4_000, 160 << 10),
+            (10_000, 10_000, 160 << 10),
+            // Five thousand a second, in whole pages.
+            (10_240, 2_048, 196 << 12),
+            // No faster than by the growth.
+            (4_096, 1, 1 << 20),
+            (61_440, 12, LARGEST),
+            (520_000, 100, LARGEST),
+            // After a burst.
+            (520_000, 120_000, 170 << 12),
+        ] {
+            let next = next_bytes(filled, Duration::from_millis(milliseconds));
+            assert_eq!(next, bytes, "{filled} in {milliseconds} ms");
+        }
     }
 }

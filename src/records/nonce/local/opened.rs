@@ -5,9 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use super::{LocalWindow, last_to_leave};
 use crate::{
     base::clock::UnixTime,
-    records::nonce::{
-        NonceFiles, OnLost, WindowOpenError, journal::Continuity, preparer::Preparer, state,
-    },
+    records::nonce::{NonceFiles, OnLost, WindowOpenError, journal::Continuity},
 };
 
 /// The store's high-water mark may be this many seconds above the highest one that the file knows, and the file still counts
@@ -48,7 +46,7 @@ impl Opened {
         high_water_mark: Option<UnixTime>,
         on_lost: OnLost,
     ) -> Result<LocalWindow, WindowOpenError> {
-        let (mut window, mark) = (self.window, high_water_mark.unwrap_or_default().0);
+        let (window, mark) = (self.window, high_water_mark.unwrap_or_default().0);
         let length = window.length();
         let is_continued = self.continuity == Continuity::Continued;
         window.journal.start(is_continued, |state| {
@@ -85,11 +83,6 @@ impl Opened {
             state.window = length.as_secs();
             state.boot = self.boot;
         })?;
-        if window.journal.has_files() {
-            let started = Preparer::start(&window.journal);
-            let path = window.journal.state_path();
-            window.preparer = Some(started.map_err(state::failed(path, "start the thread of"))?);
-        }
         window.not_before.store(0, Ordering::Relaxed);
         window.raise_not_before();
         let closed_until = window.journal.state(|state| state.closed_until);

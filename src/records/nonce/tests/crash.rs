@@ -8,15 +8,9 @@ use std::{
     thread,
 };
 
-use rustix::{
-    io::Errno,
-    process::{Resource, Rlimit, getrlimit, setrlimit},
-};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{
-    super::{current::FEW_RECORDS, segment::UNFILLED},
-    *,
-};
+use super::{super::journal::FEW_RECORDS, *};
 
 /// The variable that gives a child process its file.
 const CHILD_PATH: &str = "COUNTERSIGN_NONCE_TEST_CHILD";
@@ -122,13 +116,8 @@ fn child_that_fills_its_disk() {
     };
     let opened = LocalWindow::open(&params).unwrap();
     let window = opened.start(NOW, None, OnLost::Refuse).unwrap();
-    let limit_files = |bytes| {
-        let maximum = getrlimit(Resource::Fsize).maximum;
-        let current = Some(bytes);
-        setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();
-    };
-    // The file that is there and the prepared one take their records, and no other one can be made.
-    limit_files(4096);
+    // The file that is there takes its records, and no other one can be made.
+    limit_files(Some(4096));
     let mut answered = Vec::new();
     let mut refused = 0;
     for number in 0..1_000_000 {
@@ -142,16 +131,16 @@ fn child_that_fills_its_disk() {
         }
     }
     assert_eq!(refused, 1_000, "the disk never was full");
-    assert_eq!(answered.len(), 2 * FEW_RECORDS);
+    assert_eq!(answered.len(), FEW_RECORDS);
     // No nonce is forgotten for it, and time makes room again.
     for number in &answered {
         assert_eq!(insert(&window, NOW.0, *number), Insertion::Used);
     }
     // There is room for small files only.
-    limit_files(100 << 10);
+    limit_files(Some(100 << 10));
     maintain(&window, NOW.0 + 301, 400);
     maintain(&window, NOW.0 + 301, 800);
-    for number in 0..answered.len() as u64 / 2 {
+    for number in 0..2 * answered.len() as u64 {
         assert_eq!(insert(&window, NOW.0 + 301, number), Insertion::Fresh);
     }
 }
@@ -174,15 +163,6 @@ fn insert_fresh(window: &LocalWindow, from: u64, count: usize) -> u64 {
     to
 }
 
-/// Waits until the log has this many files: the thread that prepares them may be at work.
-fn wait_for_logs(machine: &Machine, count: usize) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while machine.logs().len() != count {
-        assert!(Instant::now() < deadline, "{:?}", machine.logs());
-        thread::yield_now();
-    }
-}
-
 /// All nonces below this number survive a restart.
 fn assert_kept(machine: &Machine, window: LocalWindow, numbers: u64) {
     drop(window);
@@ -193,115 +173,87 @@ fn assert_kept(machine: &Machine, window: LocalWindow, numbers: u64) {
     }
 }
 
-/// The process that [`files_without_room_for_their_pages_are_deleted_and_the_current_one_takes_nonces`] starts; does nothing
-/// in an ordinary run.
+/// The process that [`a_file_with_room_is_kept_while_no_other_can_be_made`] starts; does nothing in an ordinary run.
 #[test]
-fn child_that_gets_no_pages() {
-    // All of the file but its head, and the head.
-    for unfilled in [
-        (4096, Errno::FAULT),
-        (0, Errno::FAULT),
-        (0, Errno::HWPOISON),
-    ] {
-        let Some(machine) = child_machine() else {
-            return;
-        };
-        let window = machine.start();
-        // The file that is there and the prepared one have their pages.
-        wait_for_logs(&machine, 2);
-        *UNFILLED.lock() = Some(unfilled);
-        let half = FEW_RECORDS / 2;
-        let mut next = insert_fresh(&window, 0, 2 * FEW_RECORDS - half);
-        // The current file is old, and has room.
-        for second in 200..205 {
-            maintain(&window, NOW.0, second);
-            next = insert_fresh(&window, next, half / 10);
-        }
-        next = insert_fresh(&window, next, half - half / 10 * 5);
-        for second in 205..210 {
-            assert_eq!(insert(&window, NOW.0, next), Insertion::Full);
-            maintain(&window, NOW.0, second);
-        }
-        wait_for_logs(&machine, 2);
-        let killed = machine.killed();
-        assert_kept(&killed, killed.start(), next);
-        *UNFILLED.lock() = None;
-        maintain(&window, NOW.0, 210);
-        next = insert_fresh(&window, next, 2 * FEW_RECORDS);
-        assert_kept(&machine, window, next);
-    }
-}
-
-/// The process that [`a_window_begins_once_there_is_room_for_pages`] starts; does nothing in an ordinary run.
-#[test]
-fn child_that_starts_without_pages() {
+fn child_that_gets_no_file() {
     let Some(machine) = child_machine() else {
         return;
     };
-    *UNFILLED.lock() = Some((4096, Errno::FAULT));
+    let window = machine.start();
+    limit_files(Some(4096));
+    let half = FEW_RECORDS / 2;
+    let mut next = insert_fresh(&window, 0, FEW_RECORDS - half);
+    // The current file is old, and has room.
+    for second in 200..205 {
+        maintain(&window, NOW.0, second);
+        next = insert_fresh(&window, next, half / 10);
+    }
+    next = insert_fresh(&window, next, half - half / 10 * 5);
+    for second in 205..210 {
+        assert_eq!(insert(&window, NOW.0, next), Insertion::Full);
+        maintain(&window, NOW.0, second);
+    }
+    assert_eq!(machine.logs().len(), 1);
+    limit_files(None);
+    let killed = machine.killed();
+    assert_kept(&killed, killed.start(), next);
+    maintain(&window, NOW.0, 210);
+    next = insert_fresh(&window, next, 2 * FEW_RECORDS);
+    assert_kept(&machine, window, next);
+}
+
+/// The process that [`a_window_begins_once_there_is_room`] starts; does nothing in an ordinary run.
+#[test]
+fn child_that_starts_without_room() {
+    let Some(machine) = child_machine() else {
+        return;
+    };
+    limit_files(Some(4096));
     let window = machine.start();
     for second in 0..5 {
         maintain(&window, NOW.0, second);
         assert_eq!(insert(&window, NOW.0, 1), Insertion::Full);
         assert_eq!(machine.logs(), Vec::<PathBuf>::new());
     }
-    *UNFILLED.lock() = None;
+    limit_files(None);
     maintain(&window, NOW.0, 5);
     let next = insert_fresh(&window, 0, 2 * FEW_RECORDS);
     assert_kept(&machine, window, next);
 }
 
-/// The process that [`a_small_file_is_made_if_there_is_no_room_for_the_pages_of_a_large_one`] starts; does nothing in an
-/// ordinary run.
+/// The process that [`a_small_file_is_made_if_there_is_no_room_for_a_large_one`] starts; does nothing in an ordinary run.
 #[test]
-fn child_that_gets_few_pages() {
+fn child_that_gets_small_files() {
     let Some(machine) = child_machine() else {
         return;
     };
-    *UNFILLED.lock() = Some((100 << 10, Errno::FAULT));
+    limit_files(Some(100 << 10));
     let window = machine.start();
     let next = insert_fresh(&window, 0, 20 * FEW_RECORDS);
+    limit_files(None);
     assert_kept(&machine, window, next);
 }
 
-/// The process that [`a_system_that_fills_no_pages_leaves_them_to_the_appends`] starts; does nothing in an ordinary run.
-#[test]
-fn child_in_a_sandbox() {
-    for errno in [
-        Errno::INVAL,
-        Errno::PERM,
-        Errno::NOSYS,
-        Errno::ACCESS,
-        Errno::NOMEM,
-    ] {
-        let Some(machine) = child_machine() else {
-            return;
-        };
-        *UNFILLED.lock() = Some((0, errno));
-        let window = machine.start();
-        let next = insert_fresh(&window, 0, 5 * FEW_RECORDS);
-        assert_kept(&machine, window, next);
-    }
+/// Has the system make no file of more bytes; `None`: as before.
+fn limit_files(bytes: Option<u64>) {
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let current = bytes.or(maximum);
+    setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();
 }
 
 #[test]
-fn files_without_room_for_their_pages_are_deleted_and_the_current_one_takes_nonces() {
-    run_child("child_that_gets_no_pages");
+fn a_file_with_room_is_kept_while_no_other_can_be_made() {
+    run_child("child_that_gets_no_file");
 }
 
 #[test]
-fn a_window_begins_once_there_is_room_for_pages() {
-    run_child("child_that_starts_without_pages");
+fn a_window_begins_once_there_is_room() {
+    run_child("child_that_starts_without_room");
 }
 
 #[test]
-fn a_small_file_is_made_if_there_is_no_room_for_the_pages_of_a_large_one() {
-    run_child("child_that_gets_few_pages");
-}
-
-#[test]
-fn a_system_that_fills_no_pages_leaves_them_to_the_appends() {
-    run_child("child_in_a_sandbox");
+fn a_small_file_is_made_if_there_is_no_room_for_a_large_one() {
+    run_child("child_that_gets_small_files");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{io, os::unix::fs::PermissionsExt};
 
 use super::{
-    super::{MARK_EVERY, next_high_water_mark, was_used},
+    super::{MARK_EVERY, journal::FEW_RECORDS, next_high_water_mark, was_used},
     *,
 };
 
@@ -270,8 +270,8 @@ fn damaged_files_and_those_of_the_first_version_are_a_lost_window() {
         assert_eq!(insert(&window, lost.0 + 1, 1), Insertion::Fresh, "{case}");
         drop(window);
         let again = machine.start();
-        // The file with the nonce, the current one and the next one.
-        assert_eq!((again.entries(), machine.logs().len()), (1, 3), "{case}");
+        // The file with the nonce and the current one.
+        assert_eq!((again.entries(), machine.logs().len()), (1, 2), "{case}");
     }
 }
 
@@ -293,21 +293,39 @@ fn a_stop_between_two_steps_leaves_no_file_that_counts() {
 }
 
 #[test]
-fn files_that_were_prepared_and_not_used_are_removed_at_a_stop_and_at_a_start() {
+fn files_without_nonces_are_removed_at_a_start() {
     let mut machine = Machine::new();
     let window = machine.start();
     assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
-    assert_eq!(machine.logs().len(), 2);
-    for _ in 0..5 {
+    for is_killed in [true, false, true] {
         machine = machine.killed();
-        // The one with the nonce, the current one and the next one.
         let window = machine.start();
-        assert_eq!((window.entries(), machine.logs().len()), (1, 3));
-        let killed = machine.killed();
-        window.close().unwrap();
-        assert_eq!(machine.logs().len(), 2);
-        machine = killed;
+        // The one with the nonce and the current one.
+        assert_eq!((window.entries(), machine.logs().len()), (1, 2));
+        if is_killed {
+            machine = machine.killed();
+        }
     }
+}
+
+#[test]
+fn the_next_file_is_made_before_the_current_one_is_full() {
+    let machine = Machine::new();
+    let window = machine.start();
+    let mut inserted = 0;
+    let mut insert_some = |second| {
+        for _ in 0..FEW_RECORDS / 4 {
+            assert_eq!(insert(&window, NOW.0, inserted), Insertion::Fresh);
+            inserted += 1;
+        }
+        maintain(&window, NOW.0, second);
+        machine.logs().len()
+    };
+    // Half of the file is room for two seconds more, and no more than that.
+    assert_eq!([insert_some(1), insert_some(2)], [1, 2]);
+    drop(window);
+    let window = machine.start();
+    assert_eq!(window.entries(), FEW_RECORDS as u64 / 4 * 2);
 }
 
 #[test]
