@@ -4,25 +4,26 @@
 //! signed correctly, of which there are at most [`MAX_CONSUMERS`]. No caller can add one.
 
 pub mod per_thread;
+mod process;
 mod verdict;
 
 use std::{
-    sync::OnceLock,
+    sync::{Arc, OnceLock, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
-use prometheus::{
-    Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, Result, TextEncoder, core::Collector as _, process_collector::ProcessCollector,
+/// The media type of [`Metrics::render`].
+pub use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
+use prometheus_client::{
+    encoding::prometheus_text,
+    metrics::{counter::Counter, family, gauge::Gauge},
+    registry::Registry,
 };
 use strum::VariantArray as _;
 
-use self::per_thread::{Histogram, NamedCounters, SecondLabel, Series, VerdictCounters};
+use self::per_thread::{Counts, Histogram, NamedCounters, VerdictCounters};
 pub use self::verdict::{Outcome, Verdict};
 use super::{charts::RequestCounts, consumer_calls::AcceptedCalls};
-
-/// The media type of [`Metrics::render`].
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Upper bounds in seconds, from below a cache hit to a store that hangs.
 const VERIFY_BOUNDS: &[f64] = &[
@@ -50,32 +51,20 @@ pub const MAX_CONSUMERS: usize = 1_000;
 /// The label of all other consumers; no key has a space in it.
 const OTHER_CONSUMERS: &str = "all others";
 
-/// Requests of a consumer that were accepted, and those that were rejected.
-enum Results {}
+/// The results of a consumer's requests.
+const RESULTS: [&str; 2] = ["accepted", "rejected"];
 
-impl SecondLabel for Results {
-    const VALUES: &'static [&'static str] = &["accepted", "rejected"];
-    const SHOWS_ZEROS: bool = true;
-}
-
-/// The place of accepted requests in [`Results`].
+/// The place of accepted requests in [`RESULTS`].
 const ACCEPTED: usize = 0;
-
-type ConsumerCounters = NamedCounters<Results>;
-
-impl SecondLabel for Classes {
-    const VALUES: &'static [&'static str] = &CLASSES;
-    // Most operations have responses of few classes.
-    const SHOWS_ZEROS: bool = false;
-}
-
-enum Classes {}
-
-type OperationCounters = NamedCounters<Classes>;
 
 /// The counters of an operation, once they were found.
 #[derive(Default)]
-pub struct KnownOperation(Option<Series>);
+pub struct KnownOperation(Option<Arc<Counts<{ CLASSES.len() }>>>);
+
+/// The name and value of a label.
+type Label = (&'static str, &'static str);
+/// Metrics by labels whose values the program names.
+pub type Family<const LABELS: usize, M> = family::Family<[Label; LABELS], M>;
 
 /// Why a TLS handshake of a caller failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
@@ -91,132 +80,151 @@ pub enum HandshakeFailure {
     Other,
 }
 
-/// Declares [`Metrics`]: a row for each metric, with its help text, field, type, name, labels, and the bounds of a histogram.
+/// Declares [`Metrics`]: a row for each metric, with its help text, field, type and name, and how it begins unless with its
+/// default.
 macro_rules! metrics {
     ($(
         #[doc = $help:literal]
-        $visibility:vis $field:ident: $family:ident = $name:literal $([$($label:literal),+])? $(within $bounds:ident)?;
+        $visibility:vis $field:ident: $metric:ty = $name:literal $(with $first:expr)?;
     )+) => {
         /// All metrics of the process.
         pub struct Metrics {
-            $(#[doc = $help] $visibility $field: $family,)+
+            $(#[doc = $help] $visibility $field: $metric,)+
             registry: Registry,
             started: Instant,
             /// Sets the metrics that others count, before each scrape.
             pub refresh: OnceLock<Box<dyn Fn(&Self) + Send + Sync>>,
         }
 
-        impl Metrics {
+        impl Default for Metrics {
             /// Everything at zero.
-            ///
-            /// # Errors
-            /// Two metrics have one name.
-            pub fn new() -> Result<Self> {
-                let registry = Registry::new();
-                registry.register(Box::new(ProcessCollector::for_self()))?;
+            fn default() -> Self {
+                let mut registry = Registry::default();
                 $(
-                    let options = Opts::new($name, $help.trim_start());
-                    $(let options = HistogramOpts::from(options).buckets($bounds.to_vec());)?
-                    let $field = metrics!(@family $family, options $(, &[$($label),+])?)?;
-                    registry.register(Box::new($field.clone()))?;
+                    let $field: $metric = metrics!(@first $($first)?);
+                    // The library adds the end of both.
+                    let name = $name.strip_suffix("_total").unwrap_or($name);
+                    let help = $help.trim_start().trim_end_matches('.');
+                    registry.register(name, help, $field.clone());
                 )+
-                Ok(Self {
+                Self {
                     registry,
                     started: Instant::now(),
                     refresh: OnceLock::new(),
                     $($field,)+
                 }
-                .with_first_values())
+                .with_first_values()
             }
         }
     };
-    (@family $family:ident, $options:ident) => { $family::with_opts($options) };
-    (@family $family:ident, $options:ident, $labels:expr) => { $family::new($options, $labels) };
+    (@first) => { Default::default() };
+    (@first $first:expr) => { $first };
 }
 
 metrics! {
     /// Which version this is; always 1.
-    build: IntGaugeVec = "countersign_build_info" ["version"];
+    build: Family<1, Gauge> = "countersign_build_info";
     /// Time since the process started.
-    uptime: Gauge = "countersign_uptime_seconds";
+    uptime: Gauge<f64, AtomicU64> = "countersign_uptime_seconds";
     /// 1 while signed calls can be served and the process does not drain, as /readyz.
-    pub ready: IntGauge = "countersign_ready";
+    pub ready: Gauge = "countersign_ready";
     /// 1 while this cause stops signed calls.
-    pub not_ready: IntGaugeVec = "countersign_not_ready" ["cause"];
+    pub not_ready: Family<1, Gauge> = "countersign_not_ready";
     /// 1 while this is wrong without stopping signed calls.
-    pub degraded: IntGaugeVec = "countersign_degraded" ["cause"];
+    pub degraded: Family<1, Gauge> = "countersign_degraded";
     /// Reloads of configuration or certificates by their result: applied or failed.
-    reloads: IntCounterVec = "countersign_reloads_total" ["result"];
+    reloads: Family<1, Counter> = "countersign_reloads_total";
     /// 1 if the last reload was applied, or there was none; 0 if the files have a mistake.
-    reloaded: IntGauge = "countersign_last_reload_successful";
+    reloaded: Gauge = "countersign_last_reload_successful";
     /// Time until a certificate expires, by its file.
-    pub certificates: IntGaugeVec = "countersign_certificate_remaining_seconds" ["file"];
+    pub certificates: family::Family<[(&'static str, String); 1], Gauge> = "countersign_certificate_remaining_seconds";
     /// Lines of the log that were dropped because standard error was not read.
-    pub dropped_lines: IntCounter = "countersign_log_lines_dropped_total";
+    pub dropped_lines: Counter = "countersign_log_lines_dropped_total";
     /// Traces by result: exported, dropped because too many waited, or failed at the collector.
-    pub traces: IntCounterVec = "countersign_traces_total" ["result"];
+    pub traces: Family<1, Counter> = "countersign_traces_total";
 
     /// Open connections of callers.
-    pub connections: IntGauge = "countersign_connections";
+    pub connections: Gauge = "countersign_connections";
     /// Connections without a request that were closed to make room for others.
-    pub connections_evicted: IntCounter = "countersign_connections_evicted_total";
+    pub connections_evicted: Counter = "countersign_connections_evicted_total";
     /// Connections that got 503 because there were too many.
-    pub connections_refused: IntCounter = "countersign_connections_refused_total";
+    pub connections_refused: Counter = "countersign_connections_refused_total";
     /// TLS handshakes of callers that failed, by the reason.
-    handshakes: IntCounterVec = "countersign_tls_handshake_failures_total" ["reason"];
+    handshakes: Family<1, Counter> = "countersign_tls_handshake_failures_total";
 
     /// Requests by their outcome.
-    requests: VerdictCounters = "countersign_requests_total" ["verdict"];
+    requests: VerdictCounters = "countersign_requests_total" with VerdictCounters::new(true);
     /// Requests that observe let through, by what would have rejected them.
-    observed: IntCounterVec = "countersign_observed_total" ["verdict"];
+    observed: VerdictCounters = "countersign_observed_total" with VerdictCounters::new(false);
     /// Requests by operation and class of the status; none is no response.
-    operations: OperationCounters = "countersign_operation_requests_total" ["operation", "status"];
+    operations: NamedCounters<{ CLASSES.len() }> = "countersign_operation_requests_total"
+        // Most operations have responses of few classes.
+        with NamedCounters::new(["operation", "status"], CLASSES, false);
     /// Signed requests by consumer and result: accepted or rejected.
-    consumers: ConsumerCounters = "countersign_consumer_requests_total" ["consumer", "result"];
+    consumers: NamedCounters<{ RESULTS.len() }> = "countersign_consumer_requests_total"
+        with NamedCounters::new(["consumer", "result"], RESULTS, true);
     /// Calls signed with the previous secret of a consumer, during its grace.
-    pub previous_secrets: IntCounter = "countersign_previous_secret_total";
+    pub previous_secrets: Counter = "countersign_previous_secret_total";
     /// Verified calls that deviate from RFC 5849, by the deviation that their consumer is allowed.
-    deviations: IntCounterVec = "countersign_deviations_total" ["deviation"];
+    deviations: Family<1, Counter> = "countersign_deviations_total";
     /// Wrong signatures by the known mistake that makes them.
-    diagnoses: IntCounterVec = "countersign_signature_diagnoses_total" ["diagnosis"];
+    diagnoses: Family<1, Counter> = "countersign_signature_diagnoses_total";
     /// How far consumers' clocks are ahead; below zero they are behind.
-    clock_skew: Histogram = "countersign_clock_skew_seconds" within SKEW_BOUNDS;
+    clock_skew: Histogram = "countersign_clock_skew_seconds" with Histogram::new(SKEW_BOUNDS);
 
     /// Time that verification took.
-    pub verify: Histogram = "countersign_verify_seconds" within VERIFY_BOUNDS;
+    pub verify: Histogram = "countersign_verify_seconds" with Histogram::new(VERIFY_BOUNDS);
     /// Time from the request sent to the API to the head of its response.
-    pub upstream: Histogram = "countersign_upstream_seconds" within REQUEST_BOUNDS;
+    pub upstream: Histogram = "countersign_upstream_seconds" with Histogram::new(REQUEST_BOUNDS);
     /// Time from the head of a request to the end of its response.
-    pub request: Histogram = "countersign_request_seconds" within REQUEST_BOUNDS;
+    pub request: Histogram = "countersign_request_seconds" with Histogram::new(REQUEST_BOUNDS);
 
     /// Time that the store took, by operation.
-    store_seconds: HistogramVec = "countersign_store_seconds" ["operation"] within REQUEST_BOUNDS;
+    store_seconds: Family<1, Histogram> = "countersign_store_seconds"
+        with Family::new_with_constructor(|| Histogram::new(REQUEST_BOUNDS));
     /// Faults of the store, by operation.
-    store_errors: IntCounterVec = "countersign_store_errors_total" ["operation"];
+    store_errors: Family<1, Counter> = "countersign_store_errors_total";
     /// Look-ups in the caches by their result.
-    pub cache_requests: IntCounterVec = "countersign_cache_requests_total" ["cache", "result"];
+    pub cache_requests: Family<2, Counter> = "countersign_cache_requests_total";
     /// Nonces in the window.
-    pub nonces: IntGauge = "countersign_nonces";
+    pub nonces: Gauge = "countersign_nonces";
     /// Memory of the nonce window.
-    pub nonce_window_bytes: IntGauge = "countersign_nonce_window_bytes";
+    pub nonce_window_bytes: Gauge = "countersign_nonce_window_bytes";
+
+    /// Total user and system CPU time spent in seconds.
+    cpu: Counter<f64, AtomicU64> = "process_cpu_seconds_total";
+    /// Number of open file descriptors.
+    open_fds: Gauge = "process_open_fds";
+    /// Maximum number of open file descriptors.
+    max_fds: Gauge = "process_max_fds";
+    /// Virtual memory size in bytes.
+    virtual_memory: Gauge = "process_virtual_memory_bytes";
+    /// Resident memory size in bytes.
+    resident_memory: Gauge = "process_resident_memory_bytes";
+    /// Start time of the process since unix epoch in seconds.
+    start_time: Gauge = "process_start_time_seconds";
+    /// Number of OS threads in the process.
+    threads: Gauge = "process_threads";
 }
 
 impl Metrics {
     /// Shows the series whose labels are known from the start.
     fn with_first_values(self) -> Self {
-        let version = self.build.with_label_values(&[env!("CARGO_PKG_VERSION")]);
-        version.set(1);
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        self.build.get_or_create(&version).set(1);
+        self.start_time.set(process::started().unwrap_or_default());
         self.reloaded.set(1);
         self.consumers.begin(OTHER_CONSUMERS, 1);
         for failure in HandshakeFailure::VARIANTS {
-            self.handshakes.with_label_values(&[<&str>::from(failure)]);
+            let reason = [("reason", failure.into())];
+            self.handshakes.get_or_create_owned(&reason);
         }
         for (family, results) in [
             (&self.reloads, &["applied", "failed"][..]),
             (&self.traces, &["exported", "dropped", "failed"]),
         ] {
             for result in results {
-                family.with_label_values(&[result]);
+                family.get_or_create_owned(&[("result", result)]);
             }
         }
         self
@@ -230,36 +238,31 @@ impl Metrics {
     /// Counts the verdict that would have rejected a request that `observe` let through. The request itself counts as
     /// [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
-        self.observed.with_label_values(&[verdict.as_str()]).inc();
+        self.observed.inc(verdict);
     }
 
     /// The requests that `observe` let through and `enforce` would reject.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "counts are whole numbers"
-    )]
     pub fn all_observed(&self) -> u64 {
-        let families = self.observed.collect();
-        let counts = families.iter().flat_map(|family| family.get_metric());
-        counts.map(|one| one.get_counter().get_value() as u64).sum()
+        self.observed.counts().sum()
     }
 
     /// Counts a deviation that was accepted.
     pub fn deviated(&self, deviation: &'static str) {
-        self.deviations.with_label_values(&[deviation]).inc();
+        let deviation = [("deviation", deviation)];
+        self.deviations.get_or_create(&deviation).inc();
     }
 
     /// Counts the known mistake that makes a wrong signature.
     pub fn diagnosed(&self, mistake: &'static str) {
-        self.diagnoses.with_label_values(&[mistake]).inc();
+        self.diagnoses
+            .get_or_create(&[("diagnosis", mistake)])
+            .inc();
     }
 
     /// Counts a TLS handshake that failed.
     pub fn handshake_failed(&self, failure: HandshakeFailure) {
-        self.handshakes
-            .with_label_values(&[<&str>::from(failure)])
-            .inc();
+        let reason = [("reason", failure.into())];
+        self.handshakes.get_or_create(&reason).inc();
     }
 
     /// Counts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
@@ -279,7 +282,7 @@ impl Metrics {
     /// Counts a reload of the configuration or of certificates.
     pub fn reloaded(&self, is_applied: bool) {
         let result = if is_applied { "applied" } else { "failed" };
-        self.reloads.with_label_values(&[result]).inc();
+        self.reloads.get_or_create(&[("result", result)]).inc();
         self.reloaded.set(is_applied.into());
     }
 
@@ -306,10 +309,10 @@ impl Metrics {
 
     /// Counts a use case of the store.
     pub fn store(&self, use_case: &'static str, took: Duration, failed: bool) {
-        let labels = &[use_case];
-        let seconds = self.store_seconds.with_label_values(labels);
+        let labels = &[("operation", use_case)];
+        let seconds = self.store_seconds.get_or_create(labels);
         seconds.observe(took.as_secs_f64());
-        let errors = self.store_errors.with_label_values(labels);
+        let errors = self.store_errors.get_or_create(labels);
         errors.inc_by(failed.into());
     }
 
@@ -337,11 +340,12 @@ impl Metrics {
         if let Some(refresh) = self.refresh.get() {
             refresh(self);
         }
+        process::refresh(self);
         self.uptime.set(self.started.elapsed().as_secs_f64());
-        let families = self.registry.gather();
-        // The metrics of a registry have names and samples, so they can be written.
-        let text = TextEncoder::new().encode_to_string(&families);
-        text.unwrap_or_default()
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = prometheus_text::encode(&mut text, &self.registry);
+        text
     }
 }
 
@@ -356,7 +360,7 @@ mod tests {
 
     #[test]
     fn shows_every_verdict_before_anything_happens() {
-        let metrics = Metrics::new().unwrap();
+        let metrics = Metrics::default();
         for verdict in Verdict::VARIANTS {
             let verdict = verdict.as_str();
             let line = format!("countersign_requests_total{{verdict=\"{verdict}\"}} 0");
@@ -369,17 +373,17 @@ mod tests {
 
     #[test]
     fn histograms_are_in_seconds_and_a_bound_is_in_its_own_bucket() {
-        let metrics = Metrics::new().unwrap();
+        let metrics = Metrics::default();
         metrics.verify.observe(2e-6);
         metrics.clock_skew(-2);
         metrics.clock_skew(i64::MAX);
         metrics.store("exchange", Duration::from_secs(1), true);
         for line in [
-            "countersign_verify_seconds_bucket{le=\"0.000001\"} 0",
-            "countersign_verify_seconds_bucket{le=\"0.000002\"} 1",
+            "countersign_verify_seconds_bucket{le=\"1e-06\"} 0",
+            "countersign_verify_seconds_bucket{le=\"2e-06\"} 1",
             "countersign_clock_skew_seconds_bucket{le=\"-5\"} 0",
             "countersign_clock_skew_seconds_bucket{le=\"-1\"} 1",
-            "countersign_clock_skew_seconds_sum 86398",
+            "countersign_clock_skew_seconds_sum 86398.0",
             "countersign_store_seconds_bucket{operation=\"exchange\",le=\"1\"} 1",
             "countersign_store_errors_total{operation=\"exchange\"} 1",
         ] {
@@ -389,7 +393,7 @@ mod tests {
 
     #[test]
     fn counts_are_those_of_verdicts_and_of_each_bound_alone() {
-        let metrics = Metrics::new().unwrap();
+        let metrics = Metrics::default();
         metrics.request(Verdict::Anonymous);
         for seconds in [0.0001, 0.0005, 0.002, 100.0] {
             metrics.request.observe(seconds);
@@ -405,7 +409,7 @@ mod tests {
 
     #[test]
     fn forgets_an_operation_that_a_reload_removed() {
-        let metrics = Metrics::new().unwrap();
+        let metrics = Metrics::default();
         for status in [200, 204, 404, 0, 999] {
             metrics.operation("/a", status, &mut KnownOperation::default());
             metrics.operation("/b", status, &mut KnownOperation::default());
@@ -421,7 +425,7 @@ mod tests {
 
     #[test]
     fn only_verified_consumers_have_series_and_only_so_many() {
-        let metrics = Metrics::new().unwrap();
+        let metrics = Metrics::default();
         metrics.consumer("claimed", false, true);
         for number in 0..MAX_CONSUMERS + 5 {
             metrics.consumer(&number.to_string(), true, false);

@@ -16,7 +16,7 @@ use opentelemetry_sdk::{
     propagation::TraceContextPropagator,
     trace::{IdGenerator as _, RandomIdGenerator, SpanData},
 };
-use prometheus::IntCounter;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::base::http_fields::single;
@@ -41,7 +41,7 @@ pub enum TraceMessage {
 /// Begins traces and hands the ended ones to the exporter.
 pub struct Traces {
     queue: mpsc::Sender<TraceMessage>,
-    dropped: IntCounter,
+    dropped: Counter,
 }
 
 /// The place of a request in its trace.
@@ -93,7 +93,7 @@ pub struct Ended<'a> {
 
 impl Traces {
     /// Gives the spans to the receiver of `queue`; those for which there is no room are counted.
-    pub const fn new(queue: mpsc::Sender<TraceMessage>, dropped: IntCounter) -> Self {
+    pub const fn new(queue: mpsc::Sender<TraceMessage>, dropped: Counter) -> Self {
         Self { queue, dropped }
     }
 

@@ -63,8 +63,14 @@ fn the_document_lists_every_metric_with_its_type_labels_and_help() {
         .lines()
         .filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '))
     {
-        let kind = text.split(&format!("# TYPE {name} ")).nth(1).unwrap();
-        let kind = kind.lines().next().unwrap();
+        let kinds = text.lines().filter_map(|line| {
+            let (declared, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
+            (declared == name).then_some(kind)
+        });
+        let kinds = Vec::from_iter(kinds);
+        let [kind] = kinds[..] else {
+            panic!("{name} is declared {} times", kinds.len());
+        };
         let sample = text.lines().find(|line| line.starts_with(name)).unwrap();
         let labels = sample
             .split_once('{')

@@ -135,7 +135,7 @@ pub async fn open(
             let _ = std::fs::remove_file(path);
         }
     })?;
-    let metrics = Arc::new(Metrics::new()?);
+    let metrics = Arc::new(Metrics::default());
     store.count_with(Arc::clone(&metrics));
     let known = store.local_nonces_until().await?;
     let version = match opened.files() {

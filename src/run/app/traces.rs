@@ -23,7 +23,7 @@ use opentelemetry_sdk::{
     Resource,
     trace::{SpanData, SpanExporter as _},
 };
-use prometheus::IntCounterVec;
+use prometheus_client::metrics::counter::Counter;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
@@ -33,6 +33,7 @@ use crate::{
     request::forward::tls::remote_service,
     telemetry::{
         causes::causes,
+        metrics::Family,
         traces::{QUEUE, TraceMessage, Traces},
     },
     wire::{
@@ -78,7 +79,7 @@ pub enum TracesError {
 pub(super) fn start(
     url: &HttpUrl,
     instance: &str,
-    counts: &IntCounterVec,
+    counts: &Family<1, Counter>,
 ) -> Result<Arc<Traces>, TracesError> {
     let is_failing = Arc::default();
     let mut exporter = exporter(url, Arc::clone(&is_failing))?;
@@ -94,7 +95,7 @@ pub(super) fn start(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let dropped = counts.with_label_values(&["dropped"]);
+    let dropped = counts.get_or_create_owned(&[("result", "dropped")]);
     let counts = counts.clone();
     thread::Builder::new()
         .name("traces".to_owned())
@@ -142,7 +143,7 @@ async fn export(
     mut ended: mpsc::Receiver<TraceMessage>,
     exporter: &SpanExporter,
     is_failing: &AtomicBool,
-    counts: &IntCounterVec,
+    counts: &Family<1, Counter>,
 ) {
     let mut batch = Batch::default();
     loop {
@@ -172,7 +173,8 @@ async fn export(
                         "failed"
                     }
                 };
-                counts.with_label_values(&[result]).inc_by(requests);
+                let counter = counts.get_or_create(&[("result", result)]);
+                counter.inc_by(requests);
             }
         }
         if let Some(done) = flushed {

@@ -28,7 +28,8 @@ pub(super) fn watch(services: &Services) {
                 ("stale", &counts.stale),
                 ("error", &counts.errors),
             ] {
-                let shown = metrics.cache_requests.with_label_values(&[cache, result]);
+                let labels = [("cache", cache), ("result", result)];
+                let shown = metrics.cache_requests.get_or_create(&labels);
                 shown.inc_by(count.get().saturating_sub(shown.get()));
             }
         }
@@ -38,16 +39,16 @@ pub(super) fn watch(services: &Services) {
             } else {
                 &metrics.degraded
             };
-            let gauge = family.with_label_values(&[condition.as_str()]);
+            let gauge = family.get_or_create(&[("cause", condition.as_str())]);
             gauge.set(conditions.lasts(condition).into());
         }
         let dropped = &metrics.dropped_lines;
         dropped.inc_by(log::dropped_lines().saturating_sub(dropped.get()));
         // A reload may have removed one.
-        metrics.certificates.reset();
+        metrics.certificates.clear();
         for one in certificates.load().iter() {
             let file = one.path.display().to_string();
-            let gauge = metrics.certificates.with_label_values(&[&file]);
+            let gauge = metrics.certificates.get_or_create(&[("file", file)]);
             gauge.set(whole(one.seconds_left(clock.now())));
         }
     }));

@@ -1,106 +1,73 @@
-//! Counters and histograms of which each thread has a copy, so that workers that count do not wait for each other's cache
-//! lines. A scrape adds the copies up.
+//! Counts of which each thread has its own, so that workers that count do not wait for each other's cache lines. A scrape
+//! adds them up.
 
 use std::{
-    cell::Cell,
     collections::HashMap,
     fmt,
-    marker::PhantomData,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
-    thread::available_parallelism,
 };
 
 use arc_swap::ArcSwap;
-use prometheus::{
-    HistogramOpts, Opts, Result,
-    core::{Collector, Desc, Describer as _},
-    proto::{self, MetricFamily, MetricType},
+use prometheus_client::{
+    encoding::{EncodeMetric, MetricEncoder, NoLabelSet},
+    metrics::{MetricType, TypedMetric},
 };
 use strum::VariantArray as _;
+use thread_local::ThreadLocal;
 
 use super::Verdict;
 
-/// A cache line of counts.
-#[derive(Default)]
+/// `N` counts of each thread.
+#[derive(Debug, Default)]
+pub(super) struct Counts<const N: usize>(ThreadLocal<ThreadCounts<N>>);
+
+/// The counts of one thread, on cache lines of their own.
+#[derive(Debug)]
 #[repr(align(64))]
-struct Line([AtomicU64; LINE]);
+struct ThreadCounts<const N: usize>([AtomicU64; N]);
 
-const LINE: usize = 8;
-
-/// Counts in several copies: each of the threads that count first has its own, and all others share one.
-struct Counts(Box<[Box<[Line]>]>);
-
-impl Counts {
-    /// Zeros. Twice as many threads as workers usually have copies of their own.
-    fn new(length: usize) -> Self {
-        let threads = available_parallelism().map_or(1, usize::from);
-        let copy = |_| {
-            (0..length.div_ceil(LINE))
-                .map(|_| Line::default())
-                .collect()
-        };
-        Self((0..=2 * threads).map(copy).collect())
+impl<const N: usize> Counts<N> {
+    /// Changes a count of this thread.
+    fn change(&self, at: usize, change: impl FnOnce(u64) -> u64) {
+        let ThreadCounts(counts) = self
+            .0
+            .get_or(|| ThreadCounts([const { AtomicU64::new(0) }; N]));
+        // No other thread writes it, so that the processor need not lock its line.
+        counts[at].store(change(counts[at].load(Relaxed)), Relaxed);
     }
 
-    /// Changes the count of this thread.
-    fn change(&self, at: usize, change: impl Fn(u64) -> u64) {
-        static THREADS: AtomicUsize = AtomicUsize::new(0);
-        thread_local! {
-            static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
-        }
-        let number = NUMBER.get();
-        let number = if number == usize::MAX {
-            let number = THREADS.fetch_add(1, Relaxed);
-            NUMBER.set(number);
-            number
-        } else {
-            number
-        };
-        let shared = self.0.len() - 1;
-        let count = count(&self.0[number.min(shared)], at);
-        if number < shared {
-            // No other thread writes it, so that the processor need not lock its line.
-            count.store(change(count.load(Relaxed)), Relaxed);
-        } else {
-            // It never fails, since there always is a result.
-            let _ = count.fetch_update(Relaxed, Relaxed, |count| Some(change(count)));
-        }
+    /// Counts one more.
+    pub(super) fn inc(&self, at: usize) {
+        self.change(at, |count| count + 1);
     }
 
-    fn add(&self, at: usize, number: u64) {
-        self.change(at, |count| count.wrapping_add(number));
+    /// The count of each thread.
+    fn each(&self, at: usize) -> impl Iterator<Item = u64> {
+        let threads = self.0.iter();
+        threads.map(move |ThreadCounts(counts)| counts[at].load(Relaxed))
     }
 
-    /// The counts of all threads.
-    fn all(&self, at: usize) -> impl Iterator<Item = u64> {
-        self.0.iter().map(move |copy| count(copy, at).load(Relaxed))
-    }
-
+    /// The count of all threads.
     fn total(&self, at: usize) -> u64 {
-        // A thread may have counted more down than up, so that its part is below zero.
-        self.all(at).fold(0, u64::wrapping_add)
+        self.each(at).sum()
+    }
+
+    fn totals(&self) -> impl Iterator<Item = u64> {
+        (0..N).map(|at| self.total(at))
     }
 }
 
-fn count(copy: &[Line], at: usize) -> &AtomicU64 {
-    &copy[at / LINE].0[at % LINE]
-}
-
-/// A counter, or with [`Counter::dec`] a gauge.
-pub struct Counter(Counts);
+/// A counter.
+#[derive(Debug, Default)]
+pub struct Counter(Counts<1>);
 
 impl Counter {
     /// Counts one more.
     pub fn inc(&self) {
-        self.0.add(0, 1);
-    }
-
-    /// Counts one less, in the thread that has counted it or in another one.
-    pub fn dec(&self) {
-        self.0.add(0, 1_u64.wrapping_neg());
+        self.0.inc(0);
     }
 
     /// What all threads have counted.
@@ -109,54 +76,81 @@ impl Counter {
     }
 }
 
-impl Default for Counter {
-    fn default() -> Self {
-        Self(Counts::new(1))
+/// A counter for each [`Verdict`].
+#[derive(Debug, Clone)]
+pub(super) struct VerdictCounters {
+    counts: Arc<Counts<{ Verdict::VARIANTS.len() }>>,
+    shows_zeros: bool,
+}
+
+impl VerdictCounters {
+    pub(super) fn new(shows_zeros: bool) -> Self {
+        let counts = Arc::default();
+        Self {
+            counts,
+            shows_zeros,
+        }
+    }
+
+    /// Counts one more.
+    pub(super) fn inc(&self, verdict: Verdict) {
+        self.counts.inc(verdict as usize);
+    }
+
+    /// The counts, in the order of [`Verdict::VARIANTS`].
+    pub(super) fn counts(&self) -> impl Iterator<Item = u64> {
+        self.counts.totals()
     }
 }
 
-impl fmt::Debug for Counter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.get().fmt(f)
+impl EncodeMetric for VerdictCounters {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        for (verdict, count) in Verdict::VARIANTS.iter().zip(self.counts()) {
+            if count > 0 || self.shows_zeros {
+                encode_counter(&mut encoder, [("verdict", verdict.as_str())], count)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.shows_zeros && self.counts().all(|count| count == 0)
     }
 }
 
-/// The second label of [`NamedCounters`].
-pub(super) trait SecondLabel: Send + Sync + 'static {
-    /// Its values.
-    const VALUES: &'static [&'static str];
-    /// Whether zeros are shown.
-    const SHOWS_ZEROS: bool;
-}
+/// Counters by a name, which is known while the process runs, and by one of `N` other values.
+#[derive(Debug, Clone)]
+pub(super) struct NamedCounters<const N: usize>(Arc<Named<N>>);
 
-/// Counters by a name, which is known while the process runs, and by one of a few other values.
-pub(super) struct NamedCounters<L>(Arc<Named>, PhantomData<L>);
-
-struct Named {
-    desc: Desc,
+#[derive(Debug)]
+struct Named<const N: usize> {
+    labels: [&'static str; 2],
+    /// The values of the second label.
+    values: [&'static str; N],
+    shows_zeros: bool,
     /// Found without a lock.
-    by_name: ArcSwap<HashMap<Arc<str>, Series>>,
+    by_name: ArcSwap<HashMap<Arc<str>, Series<N>>>,
 }
 
 /// The counters of one name.
-#[derive(Clone)]
-pub struct Series(Arc<Counts>);
+type Series<const N: usize> = Arc<Counts<N>>;
 
-impl Series {
-    /// Counts one more with the second label at this position.
-    pub(super) fn inc(&self, at: usize) {
-        self.0.add(at, 1);
-    }
-}
-
-impl<L: SecondLabel> NamedCounters<L> {
-    pub(super) fn new(options: Opts, labels: &[&str]) -> Result<Self> {
-        let labels = labels.iter().map(ToString::to_string).collect();
-        let named = Named {
-            desc: options.variable_labels(labels).describe()?,
+impl<const N: usize> NamedCounters<N> {
+    pub(super) fn new(
+        labels: [&'static str; 2],
+        values: [&'static str; N],
+        shows_zeros: bool,
+    ) -> Self {
+        Self(Arc::new(Named {
+            labels,
+            values,
+            shows_zeros,
             by_name: ArcSwap::default(),
-        };
-        Ok(Self(Arc::new(named), PhantomData))
+        }))
     }
 
     /// Counts one more for a name that has counters; `false`: it has none.
@@ -169,7 +163,7 @@ impl<L: SecondLabel> NamedCounters<L> {
     /// The count of a name with the second label at this position; 0 if it has no counters.
     pub(super) fn count_of(&self, name: &str, at: usize) -> u64 {
         let by_name = self.0.by_name.load();
-        by_name.get(name).map_or(0, |series| series.0.total(at))
+        by_name.get(name).map_or(0, |series| series.total(at))
     }
 
     /// The counts of all names with the second label at this position.
@@ -177,20 +171,19 @@ impl<L: SecondLabel> NamedCounters<L> {
         let by_name = self.0.by_name.load();
         let counts = by_name.iter();
         counts
-            .map(|(name, series)| (Arc::clone(name), series.0.total(at)))
+            .map(|(name, series)| (Arc::clone(name), series.total(at)))
             .collect()
     }
 
     /// Gives a name counters unless more than `most` have some.
     pub(super) fn begin(&self, name: &str, most: usize) {
         let is_new =
-            |known: &HashMap<Arc<str>, Series>| known.len() <= most && !known.contains_key(name);
+            |known: &HashMap<Arc<str>, Series<N>>| known.len() <= most && !known.contains_key(name);
         if is_new(&self.0.by_name.load()) {
             self.0.by_name.rcu(|known| {
                 let mut known = HashMap::clone(known);
                 if is_new(&known) {
-                    let counts = Counts::new(L::VALUES.len());
-                    known.insert(name.into(), Series(counts.into()));
+                    known.insert(name.into(), Series::default());
                 }
                 known
             });
@@ -198,11 +191,11 @@ impl<L: SecondLabel> NamedCounters<L> {
     }
 
     /// The counters of a name, which is shown from now on.
-    pub(super) fn series(&self, name: &str) -> Series {
+    pub(super) fn series(&self, name: &str) -> Series<N> {
         self.begin(name, usize::MAX);
-        let found = self.0.by_name.load().get(name).cloned();
         // It may have been forgotten just now.
-        found.unwrap_or_else(|| Series(Counts::new(L::VALUES.len()).into()))
+        let found = self.0.by_name.load().get(name).cloned();
+        found.unwrap_or_default()
     }
 
     /// Shows a name no longer.
@@ -215,171 +208,103 @@ impl<L: SecondLabel> NamedCounters<L> {
     }
 }
 
-impl<L> Clone for NamedCounters<L> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0), PhantomData)
-    }
-}
-
-impl<L: SecondLabel> Collector for NamedCounters<L> {
-    fn desc(&self) -> Vec<&Desc> {
-        vec![&self.0.desc]
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let desc = &self.0.desc;
-        let by_name = self.0.by_name.load();
-        let mut metrics = Vec::new();
-        for (name, series) in by_name.iter() {
-            for (at, value) in L::VALUES.iter().enumerate() {
-                let count = series.0.total(at);
-                if count > 0 || L::SHOWS_ZEROS {
-                    metrics.push(counter(desc, &[name, value], count));
+impl<const N: usize> EncodeMetric for NamedCounters<N> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let Named { labels, values, .. } = &*self.0;
+        for (name, series) in self.0.by_name.load().iter() {
+            for (value, count) in values.iter().zip(series.totals()) {
+                if count > 0 || self.0.shows_zeros {
+                    let labels = [(labels[0], &**name), (labels[1], *value)];
+                    encode_counter(&mut encoder, labels, count)?;
                 }
             }
         }
-        // A family without metrics is not valid.
-        match metrics.is_empty() {
-            true => Vec::new(),
-            false => vec![family(desc, MetricType::COUNTER, metrics)],
-        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.by_name.load().is_empty()
     }
 }
 
-/// A histogram.
-#[derive(Clone)]
-pub struct Histogram(Arc<HistogramCounts>);
+fn encode_counter<const L: usize>(
+    encoder: &mut MetricEncoder<'_>,
+    labels: [(&str, &str); L],
+    count: u64,
+) -> fmt::Result {
+    let mut encoder = encoder.encode_family(&labels)?;
+    encoder.encode_counter::<NoLabelSet, _, u64>(&count, None)
+}
 
-struct HistogramCounts {
-    desc: Desc,
-    bounds: Vec<f64>,
-    /// One for each bound, one for values above all of them, and the sum as the bits of a float.
-    counts: Counts,
+/// The most bounds of a histogram.
+const MAX_BOUNDS: usize = 16;
+/// The place of the sum, as the bits of a float.
+const SUM: usize = MAX_BOUNDS + 1;
+
+/// A histogram.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    bounds: &'static [f64],
+    /// One for each bound, one for values above all of them, and at [`SUM`] the sum.
+    counts: Arc<Counts<{ SUM + 1 }>>,
 }
 
 impl Histogram {
-    pub(super) fn with_opts(options: HistogramOpts) -> Result<Self> {
-        Ok(Self(Arc::new(HistogramCounts {
-            desc: options.describe()?,
-            counts: Counts::new(options.buckets.len() + 2),
-            bounds: options.buckets,
-        })))
+    /// A histogram with at most [`MAX_BOUNDS`].
+    pub(super) fn new(bounds: &'static [f64]) -> Self {
+        debug_assert!(bounds.len() <= MAX_BOUNDS);
+        let counts = Arc::default();
+        Self { bounds, counts }
     }
 
     /// Counts a value.
     pub fn observe(&self, value: f64) {
-        let HistogramCounts { bounds, counts, .. } = &*self.0;
+        let Self { bounds, counts } = self;
         let bucket = bounds.iter().position(|bound| value <= *bound);
-        let bucket = bucket.unwrap_or(bounds.len());
-        counts.add(bucket, 1);
-        let sum = bounds.len() + 1;
-        counts.change(sum, |sum| (f64::from_bits(sum) + value).to_bits());
+        counts.inc(bucket.unwrap_or(bounds.len()));
+        counts.change(SUM, |sum| (f64::from_bits(sum) + value).to_bits());
     }
 
     /// The number of values of each bound alone, and of those above all bounds.
     pub(super) fn counts(&self) -> Vec<u64> {
-        let buckets = 0..=self.0.bounds.len();
-        buckets.map(|at| self.0.counts.total(at)).collect()
+        self.counts.totals().take(self.bounds.len() + 1).collect()
     }
 }
 
-impl Collector for Histogram {
-    fn desc(&self) -> Vec<&Desc> {
-        vec![&self.0.desc]
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let HistogramCounts { bounds, counts, .. } = &*self.0;
-        let mut below = 0;
-        let buckets = bounds.iter().enumerate().map(|(at, bound)| {
-            below += counts.total(at);
-            let mut bucket = proto::Bucket::default();
-            bucket.set_cumulative_count(below);
-            bucket.set_upper_bound(*bound);
-            bucket
-        });
-        let mut histogram = proto::Histogram::default();
-        histogram.set_bucket(buckets.collect());
-        histogram.set_sample_count(below + counts.total(bounds.len()));
-        let sums = counts.all(bounds.len() + 1).map(f64::from_bits);
-        histogram.set_sample_sum(sums.sum());
-        let mut metric = proto::Metric::default();
-        metric.set_histogram(histogram);
-        vec![family(&self.0.desc, MetricType::HISTOGRAM, vec![metric])]
-    }
+impl TypedMetric for Histogram {
+    const TYPE: MetricType = MetricType::Histogram;
 }
 
-/// A counter for each [`Verdict`].
-#[derive(Clone)]
-pub(super) struct VerdictCounters(Arc<(Desc, Counts)>);
-
-impl VerdictCounters {
-    pub(super) fn new(options: Opts, labels: &[&str]) -> Result<Self> {
-        let labels = labels.iter().map(ToString::to_string).collect();
-        let desc = options.variable_labels(labels).describe()?;
-        let counts = Counts::new(Verdict::VARIANTS.len());
-        Ok(Self(Arc::new((desc, counts))))
+impl EncodeMetric for Histogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
+        let buckets = Vec::from_iter(bounds.zip(self.counts()));
+        let count = buckets.iter().map(|(_, count)| count).sum();
+        let sums = self.counts.each(SUM).map(f64::from_bits);
+        let sum = sums.fold(0.0, |sum, of_thread| sum + of_thread);
+        encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
     }
 
-    /// Counts one more.
-    pub(super) fn inc(&self, verdict: Verdict) {
-        self.0.1.add(verdict as usize, 1);
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
     }
-
-    /// The counts, in the order of [`Verdict::VARIANTS`].
-    pub(super) fn counts(&self) -> impl Iterator<Item = u64> {
-        (0..Verdict::VARIANTS.len()).map(|at| self.0.1.total(at))
-    }
-}
-
-impl Collector for VerdictCounters {
-    fn desc(&self) -> Vec<&Desc> {
-        vec![&self.0.0]
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let desc = &self.0.0;
-        let metric = |(verdict, count): (&Verdict, u64)| counter(desc, &[verdict.as_str()], count);
-        let metrics = Verdict::VARIANTS.iter().zip(self.counts()).map(metric);
-        vec![family(desc, MetricType::COUNTER, metrics.collect())]
-    }
-}
-
-/// A counter with these values of its labels.
-fn counter(desc: &Desc, values: &[&str], count: u64) -> proto::Metric {
-    let label = |(name, value): (&String, &&str)| {
-        let mut label = proto::LabelPair::default();
-        label.set_name(name.clone());
-        label.set_value((*value).to_owned());
-        label
-    };
-    let labels = desc.variable_labels.iter().zip(values).map(label);
-    let mut counter = proto::Counter::default();
-    counter.set_value(count as f64);
-    let mut metric = proto::Metric::from_label(labels.collect());
-    metric.set_counter(counter);
-    metric
-}
-
-fn family(desc: &Desc, kind: MetricType, metrics: Vec<proto::Metric>) -> MetricFamily {
-    let mut family = MetricFamily::default();
-    family.set_name(desc.fq_name.clone());
-    family.set_help(desc.help.clone());
-    family.set_field_type(kind);
-    family.set_metric(metrics);
-    family
 }
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::{encoding::prometheus_text, registry::Registry};
+
     use super::*;
 
     #[test]
     fn adds_up_what_threads_count_at_once() {
-        let options = HistogramOpts::new("seconds", "help").buckets(vec![1.0, 2.0]);
-        let histogram = Histogram::with_opts(options).unwrap();
-        let counters = VerdictCounters::new(Opts::new("total", "help"), &["verdict"]).unwrap();
-        let gauge = Counter::default();
+        let histogram = Histogram::new(&[1.0, 2.0]);
+        let counters = VerdictCounters::new(true);
+        let counter = Counter::default();
         std::thread::scope(|scope| {
             for _ in 0..20 {
                 scope.spawn(|| {
@@ -387,27 +312,26 @@ mod tests {
                         histogram.observe(value);
                         counters.inc(Verdict::Forwarded);
                     }
-                    (0..3).for_each(|_| gauge.inc());
-                    gauge.dec();
+                    (0..3).for_each(|_| counter.inc());
                 });
             }
         });
         assert_eq!(histogram.counts(), [40, 20, 40]);
-        assert_eq!(gauge.get(), 40);
-        // Another thread ends what those have begun.
-        (0..40).for_each(|_| gauge.dec());
-        assert_eq!(gauge.get(), 0);
-        let families = histogram.collect();
-        let shown = families[0].get_metric()[0].get_histogram();
-        assert_eq!(shown.get_sample_count(), 100);
-        assert!((shown.get_sample_sum() - 200.0).abs() < 1e-9);
-        let below = shown
-            .get_bucket()
-            .iter()
-            .map(proto::Bucket::cumulative_count);
-        assert!(below.eq([40, 60]));
+        assert_eq!(counter.get(), 60);
         let counted = counters.counts().nth(Verdict::Forwarded as usize);
         assert_eq!(counted, Some(100));
         assert_eq!(counters.counts().sum::<u64>(), 100);
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        registry.register("seconds", "help", histogram);
+        prometheus_text::encode(&mut text, &registry).unwrap();
+        for line in [
+            "seconds_bucket{le=\"1\"} 40",
+            "seconds_bucket{le=\"2\"} 60",
+            "seconds_bucket{le=\"+Inf\"} 100",
+            "seconds_sum 200.0",
+            "seconds_count 100",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
+        }
     }
 }
