@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod cold;
+pub mod findings;
 pub mod hashed;
 pub mod hexadecimal;
 pub mod http_fields;

@@ -8,6 +8,7 @@ use super::{
     parameters::Parameters,
     shape::{LocationRule, ShapeError},
 };
+use crate::base::findings::{Findings, First};
 
 /// The protocol parameters that were sent, each in its right shape, each once, all in their locations.
 ///
@@ -115,13 +116,26 @@ impl Parameters {
         methods: MethodSet,
         rule: LocationRule,
     ) -> Result<Protocol<'_>, ShapeError> {
-        self.check_oauth_names(rule)?;
+        self.protocol_with(methods, rule, &mut First)
+    }
+
+    /// [`Parameters::protocol`] where `findings` decides whether the first error ends it; a value that is not valid is absent.
+    ///
+    /// # Errors
+    /// The error that ends it.
+    pub fn protocol_with(
+        &self,
+        methods: MethodSet,
+        rule: LocationRule,
+        findings: &mut impl Findings<ShapeError>,
+    ) -> Result<Protocol<'_>, ShapeError> {
+        self.check_oauth_names(rule, findings)?;
 
         let sent = |parameter| self.protocol_value(parameter);
         // node-oauth's own example says `1.0A`, and the library sends it as it is given.
         let version = sent(ProtocolParameter::Version);
         if !matches!(version, None | Some(b"1.0" | b"1.0a" | b"1.0A")) {
-            return Err(ShapeError::VersionRejected);
+            findings.add(ShapeError::VersionRejected)?;
         }
         let method = |name| {
             let method =
@@ -137,15 +151,14 @@ impl Parameters {
             let rejected = || rejected(ProtocolParameter::Nonce, reason);
             Nonce::from_wire(value).ok_or_else(rejected)
         };
+        let signature_method = sent(ProtocolParameter::SignatureMethod).map(method);
+        let timestamp = sent(ProtocolParameter::Timestamp).map(timestamp);
+        let nonce = sent(ProtocolParameter::Nonce).map(nonce);
         Ok(Protocol {
             parameters: self,
-            signature_method: sent(ProtocolParameter::SignatureMethod)
-                .map(method)
-                .transpose()?,
-            timestamp: sent(ProtocolParameter::Timestamp)
-                .map(timestamp)
-                .transpose()?,
-            nonce: sent(ProtocolParameter::Nonce).map(nonce).transpose()?,
+            signature_method: findings.take(signature_method.transpose())?.flatten(),
+            timestamp: findings.take(timestamp.transpose())?.flatten(),
+            nonce: findings.take(nonce.transpose())?.flatten(),
         })
     }
 }

@@ -33,9 +33,10 @@ pub(super) fn written(explanation: &Explanation) -> String {
     if let Some(examined) = examined {
         text += &signature(examined, mask, explanation.consumer_base_string());
     }
-    if let Some(problem) = &explanation.problem {
+    if !explanation.problems.is_empty() {
         let title = "Rejected before the signature is checked";
-        text += &section(title, [problem.to_string()]);
+        let problems = explanation.problems.iter();
+        text += &section(title, problems.map(ToString::to_string));
     }
     match explanation.nonce_used {
         Some(Some(false)) => text += &section("Nonce", ["not used yet"]),

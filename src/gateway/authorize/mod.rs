@@ -23,7 +23,7 @@ use crate::{
             unseen_body::UnseenBody,
         },
         policy::{
-            PolicyRejection,
+            PolicyRejection, body_hash,
             call::Call,
             operations::{Found, Operations},
             permit::Permit,
@@ -133,13 +133,9 @@ impl Authorizer {
         self.rates.pass(consumer, &mut facts.quota)?;
         // Only the owner of the secret learns what the operation demands.
         let operation = call.found.operation();
-        let needs_hash = consumer.needs_body_hash || operation.is_some_and(|it| it.needs_body_hash);
         let (collected, parameters) = (&call.collected, &call.collected.parameters);
         let is_unsigned = call.has_unread_body() && !collected.form;
-        if needs_hash && is_unsigned && !parameters.was_sent(ProtocolParameter::BodyHash) {
-            let names = [ProtocolParameter::BodyHash].into_iter().collect();
-            return Err(ShapeError::Absent(names).into());
-        }
+        body_hash::check_is_sent(consumer, operation, parameters, is_unsigned)?;
         Ok(Permit::for_signed(verified, call)?)
     }
 

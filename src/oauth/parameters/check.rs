@@ -3,17 +3,25 @@
 use std::collections::HashMap;
 
 use super::{Entry, Parameters};
-use crate::oauth::{
-    name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter},
-    shape::{LocationRule, ShapeError},
+use crate::{
+    base::findings::Findings,
+    oauth::{
+        name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter},
+        shape::{LocationRule, ShapeError},
+    },
 };
 
 impl Parameters {
     /// Checks that everything was read, that no `oauth_` name occurs twice, that all of them are in the `rule`, that none
     /// but `oauth_token` is empty, and that no other name can be read as one of them.
-    pub(in crate::oauth) fn check_oauth_names(&self, rule: LocationRule) -> Result<(), ShapeError> {
+    #[inline]
+    pub(in crate::oauth) fn check_oauth_names(
+        &self,
+        rule: LocationRule,
+        findings: &mut impl Findings<ShapeError>,
+    ) -> Result<(), ShapeError> {
         if let Some(error) = &self.malformed {
-            return Err(error.clone());
+            findings.add(error.clone())?;
         }
         let mut entries = self.entries.iter().enumerate();
         let is_usual = entries.all(|(at, entry)| {
@@ -22,31 +30,38 @@ impl Parameters {
         });
         match is_usual && self.oauth_locations.count_ones() < 2 && !self.has_look_alike {
             true => Ok(()),
-            false => self.check_each_name(rule),
+            false => self.check_each_name(rule, findings),
         }
     }
 
     #[cold]
-    fn check_each_name(&self, rule: LocationRule) -> Result<(), ShapeError> {
+    fn check_each_name(
+        &self,
+        rule: LocationRule,
+        findings: &mut impl Findings<ShapeError>,
+    ) -> Result<(), ShapeError> {
         let is_free = |entry: &Entry| rule.frees(entry.parameter);
         // §3.1: each parameter "MUST NOT appear more than once per request".
         let mut known = HashMap::new();
-        self.reject("given more than once", |entry| {
+        let repeated = self.reject("given more than once", |entry| {
             let earlier = known.insert(self.name(entry), self.value(entry));
             earlier.is_some_and(|value| !is_free(entry) || value != self.value(entry))
-        })?;
+        });
+        findings.take(repeated)?;
         // §3.5 prefers the header, then the body, then the query.
         let bound = self
             .entries
             .iter()
             .filter(|entry| entry.oauth && !is_free(entry));
         let preferred = bound.map(|entry| entry.location).min();
-        self.reject(
-            "not in one place with the other oauth_ parameters",
-            |entry| !is_free(entry) && Some(entry.location) != preferred,
-        )?;
-        self.reject("empty", is_empty)?;
-        self.reject_look_alikes()
+        let apart = "not in one place with the other oauth_ parameters";
+        let apart = self.reject(apart, |entry| {
+            !is_free(entry) && Some(entry.location) != preferred
+        });
+        findings.take(apart)?;
+        findings.take(self.reject("empty", is_empty))?;
+        findings.take(self.reject_look_alikes())?;
+        Ok(())
     }
 
     /// Rejects names that some frameworks read as names of protocol parameters: the API would find credentials that were

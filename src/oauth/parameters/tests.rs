@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 
 use super::*;
-use crate::oauth::{method::MethodSet, percent, shape::LocationRule};
+use crate::{
+    base::findings::First,
+    oauth::{method::MethodSet, percent, shape::LocationRule},
+};
 
 const REPEATED: &str = "given more than once";
 const SCATTERED: &str = "not in one place with the other oauth_ parameters";
@@ -243,7 +246,7 @@ fn rejects_repeated_names() {
     let checked = |raw: &str| {
         query(raw)
             .unwrap()
-            .check_oauth_names(LocationRule::OneLocation)
+            .check_oauth_names(LocationRule::OneLocation, &mut First)
     };
     for raw in [
         "oauth_nonce=1&oauth_nonce=1",
@@ -269,7 +272,7 @@ fn rejects_a_broken_value_sent_twice_as_malformed() {
     let mut read = Parameters::new();
     assert!(read.read_query(b"oauth_nonce=%&oauth_nonce=1").is_err());
     assert!(matches!(
-        read.check_oauth_names(LocationRule::OneLocation),
+        read.check_oauth_names(LocationRule::OneLocation, &mut First),
         Err(ShapeError::Malformed { .. })
     ));
 }
@@ -279,14 +282,20 @@ fn rejects_names_outside_the_one_place() {
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"oauth_nonce=n&a=1&oauth_other=1").unwrap();
     assert_eq!(
-        names(read.check_oauth_names(LocationRule::OneLocation), SCATTERED),
+        names(
+            read.check_oauth_names(LocationRule::OneLocation, &mut First),
+            SCATTERED
+        ),
         "oauth_nonce&oauth_other"
     );
 
     let mut read = query("oauth_token=t").unwrap();
     read.read_body(b"oauth_nonce=n").unwrap();
     assert_eq!(
-        names(read.check_oauth_names(LocationRule::OneLocation), SCATTERED),
+        names(
+            read.check_oauth_names(LocationRule::OneLocation, &mut First),
+            SCATTERED
+        ),
         "oauth_token"
     );
 
@@ -294,14 +303,20 @@ fn rejects_names_outside_the_one_place() {
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"oauth_token=t").unwrap();
     assert_eq!(
-        names(read.check_oauth_names(LocationRule::OneLocation), REPEATED),
+        names(
+            read.check_oauth_names(LocationRule::OneLocation, &mut First),
+            REPEATED
+        ),
         "oauth_token"
     );
 
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"a=1").unwrap();
     read.read_body(b"a=1").unwrap();
-    assert_eq!(read.check_oauth_names(LocationRule::OneLocation), Ok(()));
+    assert_eq!(
+        read.check_oauth_names(LocationRule::OneLocation, &mut First),
+        Ok(())
+    );
 }
 
 #[test]
@@ -309,7 +324,7 @@ fn rejects_empty_values_but_for_the_token() {
     let checked = |raw: &str| {
         query(raw)
             .unwrap()
-            .check_oauth_names(LocationRule::OneLocation)
+            .check_oauth_names(LocationRule::OneLocation, &mut First)
     };
     assert_eq!(checked("oauth_token=&a="), Ok(()));
     assert_eq!(
@@ -333,9 +348,15 @@ fn clear_forgets_everything() {
     assert_eq!(read.realm(), None);
     assert!(!read.has_protocol_parameter());
     assert_eq!(read.normalized(Selection::Rfc5849), b"");
-    assert_eq!(read.check_oauth_names(LocationRule::OneLocation), Ok(()));
+    assert_eq!(
+        read.check_oauth_names(LocationRule::OneLocation, &mut First),
+        Ok(())
+    );
     read.read_query(b"oauth_token=1").unwrap();
-    assert_eq!(read.check_oauth_names(LocationRule::OneLocation), Ok(()));
+    assert_eq!(
+        read.check_oauth_names(LocationRule::OneLocation, &mut First),
+        Ok(())
+    );
 }
 
 #[test]
@@ -578,7 +599,7 @@ fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
     let checked = |raw: &str| {
         let read = query(raw).unwrap();
         names(
-            read.check_oauth_names(LocationRule::FlowApart),
+            read.check_oauth_names(LocationRule::FlowApart, &mut First),
             "the API could read it as a name that begins with oauth_",
         )
     };
@@ -605,7 +626,7 @@ fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
     ] {
         let read = query(raw).unwrap();
         assert_eq!(
-            read.check_oauth_names(LocationRule::OneLocation),
+            read.check_oauth_names(LocationRule::OneLocation, &mut First),
             Ok(()),
             "{raw}"
         );

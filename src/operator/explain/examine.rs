@@ -1,6 +1,7 @@
 //! Compares a signature with what the server accepts, and looks for the mistake in a wrong one.
 //!
-//! The server's own code decides what it accepts: [`VerifyRules::check_signature`](crate::request::verify::VerifyRules::check_signature).
+//! The server's own code decides what it accepts: [`VerifyRules::check_signature`](crate::request::verify::VerifyRules::check_signature)
+//! and [`VerifyRules::rejections`](crate::request::verify::VerifyRules::rejections).
 
 use std::sync::Arc;
 
@@ -8,15 +9,17 @@ use super::{KnownSecrets, ParsedRequest, ServerView, TokenRecord};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
-        Credentials, Deviation, Parameters, Protocol, ProtocolParameter, SignatureMethod,
-        SigningKey,
+        Credentials, Deviation, DeviationSet, Freshness, Parameters, Protocol, ProtocolParameter,
+        Scheme, Selection, SignatureMethod, SigningKey,
         diagnosis::{self, Diagnosis, WrongSignature, diagnose_thoroughly},
-        has_bare_plus, sign, verify,
+        has_bare_plus, is_body_hash, sign, verify,
     },
     records::store::cached::{AccessCredentials, ConsumerCredentials, SecretAge},
     request::{
         parse::signed::SignedRequest,
-        verify::{Credential, Proof, Purpose, RequestTokenCredentials, SignatureCheck},
+        verify::{
+            Credential, Proof, Purpose, RequestTokenCredentials, SignatureCheck, VerifyRejection,
+        },
     },
 };
 
@@ -42,8 +45,8 @@ pub struct Examined {
     pub diagnosis: Option<Diagnosis>,
     /// The proof of the server that the signature holds.
     pub(super) proof: Option<Proof>,
-    /// The server has no credentials for the call: the token is of another kind, or missing.
-    pub(super) has_no_credential: bool,
+    /// All other reasons for which the server's verification rejects the call.
+    pub(super) rejections: Vec<VerifyRejection>,
 }
 
 /// Compares the signature, with the server's own check where the server is known, else with the expected one alone.
@@ -64,16 +67,28 @@ pub(super) fn examine(
     let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
     let base = request.base_string(parameters);
     let matches = sent.is_some_and(|sent| verify(method, &key, rsa, &base, sent).is_ok());
-    let called = server.zip(purpose).zip(sent);
-    let check = called.map(|((server, purpose), sent)| {
-        check(request, parameters, protocol, method, sent, purpose, server)
+    let call = server.zip(purpose);
+    let call = call.map(|(server, purpose)| {
+        ServerCall::new(request, parameters, protocol, method, purpose, server)
     });
-    let has_no_credential = matches!(check, Some(None));
-    let (proof, needs, accepted) = match check.flatten() {
+    let check = call.as_ref().filter(|_| sent.is_some());
+    let (proof, needs, accepted) = match check.and_then(ServerCall::signature) {
         Some(SignatureCheck::Holds(proof)) => (Some(proof), None, true),
         Some(SignatureCheck::Needs(deviation)) => (None, Some(deviation), false),
         Some(SignatureCheck::Wrong) => (None, None, false),
         None => (None, None, matches),
+    };
+    let rejections = match &call {
+        Some(call) => call.rejections(proof.as_ref()),
+        None => {
+            let body = request.data.unwrap_or_default().as_bytes();
+            let hash = protocol.value(ProtocolParameter::BodyHash);
+            let wrong = hash.filter(|sent| !is_body_hash(method, sent, body));
+            wrong
+                .map(|_| VerifyRejection::BodyHashWrong)
+                .into_iter()
+                .collect()
+        }
     };
     let previous = server.and_then(|server| {
         let (secret, until) = server.consumer.previous_secret.as_ref()?;
@@ -112,31 +127,87 @@ pub(super) fn examine(
         diagnosis: diagnosis.or(of_earlier),
         secrets,
         proof,
-        has_no_credential,
+        rejections,
     }
 }
 
-/// Checks the signature as the server does; `None`: the server has no credentials for the call.
-pub(super) fn check(
-    request: &ParsedRequest<'_>,
-    parameters: &Parameters,
-    protocol: &Protocol<'_>,
-    method: SignatureMethod,
-    sent: &[u8],
+/// A call as the server checks it.
+pub(super) struct ServerCall<'c> {
+    server: &'c ServerView,
     purpose: Purpose,
-    server: &ServerView,
-) -> Option<SignatureCheck> {
-    let credential = credential(purpose, server)?;
-    let signed = signed(request, parameters, protocol, method, sent);
-    let rules = &server.rules.verify;
-    let check = rules.check_signature(purpose, &signed, &credential, server.now);
-    Some(check.unwrap_or(SignatureCheck::Wrong))
+    signed: SignedRequest<'c>,
+    consumer: Arc<ConsumerCredentials>,
+    /// The credentials that the server finds; `None`: there are none, as the token is missing or of another kind.
+    credential: Option<Credential>,
 }
 
-/// The credentials that the server finds for the call; `None`: there are none, as the token is missing or of another kind.
-fn credential(purpose: Purpose, server: &ServerView) -> Option<Credential> {
-    let consumer = ConsumerCredentials::outside_cache(server.consumer.clone());
-    let consumer = Arc::new(consumer);
+impl<'c> ServerCall<'c> {
+    pub(super) fn new(
+        request: &'c ParsedRequest<'_>,
+        parameters: &'c Parameters,
+        protocol: &Protocol<'c>,
+        method: SignatureMethod,
+        purpose: Purpose,
+        server: &'c ServerView,
+    ) -> Self {
+        let consumer = ConsumerCredentials::outside_cache(server.consumer.clone());
+        let consumer = Arc::new(consumer);
+        let operation = server.rules.operation(request);
+        let operation = operation.filter(|_| purpose == Purpose::Api);
+        Self {
+            signed: SignedRequest {
+                window: operation.and_then(|operation| operation.timestamp_window),
+                ..signed(request, parameters, protocol, method)
+            },
+            credential: credential(purpose, server, &consumer),
+            consumer,
+            purpose,
+            server,
+        }
+    }
+
+    /// The check of the signature alone; `None`: the server has no credentials for the call.
+    pub(super) fn signature(&self) -> Option<SignatureCheck> {
+        let (rules, credential) = (&self.server.rules.verify, self.credential.as_ref()?);
+        Some(rules.check_signature(self.purpose, &self.signed, credential, self.server.now))
+    }
+
+    /// All other reasons for which the verification rejects the call; `proof` is that of the signature, if it holds.
+    fn rejections(&self, proof: Option<&Proof>) -> Vec<VerifyRejection> {
+        let (server, parameters) = (self.server, self.signed.parameters);
+        let values = |name: &[u8]| match proof {
+            Some(proof) => proof.values(parameters, name),
+            None => parameters.signed_values(Selection::Rfc5849, DeviationSet::NONE, name),
+        };
+        let unless = |is_rejected: bool, rejection| match is_rejected {
+            true => Err(rejection),
+            false => Ok(()),
+        };
+        let is_unknown = self.credential.is_none() || server.is_token_unknown;
+        let waited = [
+            unless(is_unknown, VerifyRejection::TokenUnknown),
+            unless(server.nonce_used == Some(true), VerifyRejection::NonceUsed),
+        ];
+        let alone = Credential::Consumer(Arc::clone(&self.consumer));
+        let credential = self.credential.as_ref().unwrap_or(&alone);
+        let rules = &server.rules.verify;
+        rules.rejections(
+            self.purpose,
+            &self.signed,
+            credential,
+            server.now,
+            waited,
+            values,
+        )
+    }
+}
+
+fn credential(
+    purpose: Purpose,
+    server: &ServerView,
+    consumer: &Arc<ConsumerCredentials>,
+) -> Option<Credential> {
+    let consumer = Arc::clone(consumer);
     Some(match (purpose, &server.token) {
         (Purpose::Api | Purpose::OwnToken, Some(TokenRecord::Access(token))) => {
             let access = AccessCredentials::outside_cache(token.clone(), consumer);
@@ -154,15 +225,15 @@ fn credential(purpose: Purpose, server: &ServerView) -> Option<Credential> {
     })
 }
 
-/// The request as the server verifies it. Whether PLAINTEXT came under TLS, and its shape, are reported apart.
+/// The request as the server verifies it. A parameter that is missing is reported apart.
 fn signed<'r>(
     request: &'r ParsedRequest<'_>,
     parameters: &'r Parameters,
     protocol: &Protocol<'r>,
     method: SignatureMethod,
-    signature: &'r [u8],
 ) -> SignedRequest<'r> {
-    let token = protocol.value(ProtocolParameter::Token);
+    let value = |parameter| protocol.value(parameter);
+    let freshness = protocol.timestamp.zip(protocol.nonce);
     SignedRequest {
         method: request.method.as_bytes(),
         url: &request.url,
@@ -170,20 +241,18 @@ fn signed<'r>(
         query: request.uri.query.unwrap_or_default().as_bytes(),
         parameters,
         credentials: Credentials {
-            consumer_key: protocol
-                .value(ProtocolParameter::ConsumerKey)
-                .unwrap_or_default(),
-            token: token.filter(|token| !token.is_empty()),
+            consumer_key: value(ProtocolParameter::ConsumerKey).unwrap_or_default(),
+            token: value(ProtocolParameter::Token).filter(|token| !token.is_empty()),
             signature_method: method,
-            signature,
-            freshness: None,
-            callback: None,
-            verifier: None,
-            body_hash: None,
+            signature: value(ProtocolParameter::Signature).unwrap_or_default(),
+            freshness: freshness.map(|(timestamp, nonce)| Freshness { timestamp, nonce }),
+            callback: value(ProtocolParameter::Callback),
+            verifier: value(ProtocolParameter::Verifier),
+            body_hash: value(ProtocolParameter::BodyHash),
         },
-        body: None,
+        body: request.data.map(str::as_bytes),
         caller: None,
-        secure: true,
+        secure: request.uri.scheme == Scheme::Https,
         is_described: false,
         window: None,
     }

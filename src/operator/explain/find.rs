@@ -82,25 +82,10 @@ pub async fn find(
     let key: Option<ConsumerKey> = key.and_then(|key| key.parse().ok());
     let key = key.ok_or(FindError::Consumer)?;
     let consumer = store.consumer(&key).await?.ok_or(FindError::Consumer)?;
-    let mut state = None;
     let token = match asked.token.map(String::from_utf8_lossy) {
         None => None,
         Some(token) => match store.access_token(&token).await? {
-            Some(access) if access.consumer == key => {
-                let last_use = access.last_used_at.unwrap_or(access.issued_at);
-                let idle = rules
-                    .verify
-                    .tokens
-                    .access_idle
-                    .0
-                    .is_some_and(|idle| now >= last_use.after(idle));
-                if idle || access.expires_at.is_some_and(|at| now >= at) {
-                    state = Some(("token_expired", "the token is expired"));
-                } else if access.revoked_at.is_some() {
-                    state = Some(("token_revoked", "the token was revoked"));
-                }
-                Some(TokenRecord::Access(access))
-            }
+            Some(access) if access.consumer == key => Some(TokenRecord::Access(access)),
             _ => {
                 let request = store.request_token(&token).await?;
                 let request = request.filter(|request| request.consumer == key);
@@ -108,9 +93,6 @@ pub async fn find(
             }
         },
     };
-    if !consumer.enabled {
-        state = Some(("consumer_key_refused", "the consumer is disabled"));
-    }
     let pem = consumer.rsa_public_key.as_deref();
     Ok(KnownSecrets {
         rsa_public_key: pem.map(RsaPublicKey::from_pem).transpose()?,
@@ -125,7 +107,7 @@ pub async fn find(
             rules,
             consumer,
             token,
-            state,
+            is_token_unknown: false,
             nonce_used: None,
         }),
     })

@@ -24,15 +24,21 @@ use crate::{
     base::{clock::UnixTime, secret::Secret},
     gateway::launch,
     oauth::{
-        Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Pinned, Protocol,
-        ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
-        is_allowed_body_hash,
+        Deviation, LocationRule, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey,
+        Selection, ShapeError,
     },
+    provider::{endpoints::request_token::only_callback, issue::callback},
     records::{
         nonce::NonceUse,
-        store::record::{AccessToken, BodyHash, Consumer, RequestToken},
+        store::{
+            cached::ConsumerCredentials,
+            record::{AccessToken, Consumer, RequestToken},
+        },
     },
-    request::verify::{Purpose, advice, clock},
+    request::{
+        policy::body_hash,
+        verify::{Purpose, VerifyRejection, advice},
+    },
 };
 
 /// The secrets of a consumer and a token, and the consumer's public key.
@@ -59,8 +65,8 @@ pub struct ServerView {
     pub consumer: Consumer,
     /// The token that the request names, of either kind.
     pub token: Option<TokenRecord>,
-    /// Why the consumer or the token is rejected, under a right signature too: the code, and a reason.
-    pub state: Option<(&'static str, &'static str)>,
+    /// The token is one that the consumer does not have.
+    pub is_token_unknown: bool,
     /// Whether the nonce of the request was used; `None` where that cannot be known.
     pub nonce_used: Option<bool>,
 }
@@ -118,8 +124,8 @@ pub struct Explanation {
     pub parameters: Parameters,
     /// The base string of RFC 5849, as it is.
     pub base_string: Vec<u8>,
-    /// Why the request would be rejected before its signature is checked.
-    pub problem: Option<ShapeError>,
+    /// All reasons for which the request would be rejected before its signature is checked.
+    pub problems: Vec<ShapeError>,
     /// The findings about its signature; `None`: it names no known method, or the secrets are not known.
     pub signature: Option<Examined>,
     /// Further reasons why the server rejects it: code and reason.
@@ -188,16 +194,14 @@ impl<'r, 'a> Reading<'r, 'a> {
         let server = known.as_ref().ok().and_then(|known| known.server.as_ref());
         let purpose = server.map(|server| server.rules.purpose(request, &parameters));
         let placement = purpose.map_or(LocationRule::FlowApart, Purpose::location_rule);
-        let protocol = parameters.protocol(MethodSet::ALL, placement);
-        let demanded = protocol
-            .as_ref()
-            .map(|protocol| protocol.demand(purpose.map_or(&[], Purpose::needed)));
-        let problem = match demanded {
-            Ok(demanded) => demanded.err(),
-            Err(error) => Some(error.clone()),
-        };
-        let named = protocol.ok();
-        let named = named.and_then(|protocol| Some((protocol.signature_method?, protocol)));
+        let mut problems = Vec::new();
+        let protocol = parameters.protocol_with(MethodSet::ALL, placement, &mut problems);
+        let protocol = protocol.ok().filter(|_| problems.is_empty());
+        if let Some(protocol) = &protocol {
+            let demanded = protocol.demand(purpose.map_or(&[], Purpose::needed));
+            problems.extend(demanded.err());
+        }
+        let named = protocol.and_then(|protocol| Some((protocol.signature_method?, protocol)));
         let server_of_api = server.filter(|_| purpose == Some(Purpose::Api));
         let operation = server_of_api.and_then(|server| server.rules.operation(request));
         let sites = operation.and_then(|operation| operation.launch.as_ref());
@@ -229,7 +233,7 @@ impl<'r, 'a> Reading<'r, 'a> {
             forwarded: forwarded.unwrap_or_default(),
             base_string: request.base_string(&parameters).to_vec(),
             parameters,
-            problem,
+            problems,
             signature,
             rejections,
             nonce_used,
@@ -257,89 +261,71 @@ fn rejected(
     purpose: Option<Purpose>,
     examined: &Examined,
 ) -> Vec<String> {
-    let (method, server) = (examined.method, examined.secrets.server.as_ref());
-    let is_api_call = purpose == Some(Purpose::Api);
-    let mut rejections = Vec::new();
-    let mut reject = |code: &str, reason: &str| rejections.push(format!("{code}: {reason}"));
-    let operation = server.filter(|_| is_api_call);
-    let operation = operation.and_then(|server| server.rules.operation(request));
-    if let Some(server) = server {
-        if is_api_call && request.uri.path == server.rules.flow.endpoint {
-            reject("mode", "the query or the form has to name a token call");
-        }
-        if examined.has_no_credential {
-            let reason = "the consumer has no such token for this call";
-            reject("token_rejected", reason);
-        }
-        let is_by_secret = !method.is_rsa() && examined.matches && !examined.accepted;
-        if is_by_secret && server.consumer.secret.is_empty() {
-            let reason = "the consumer has no secret, so anybody can make this signature";
-            reject("signature_invalid", reason);
-        }
-        let by_consumer = server.consumer.body_hash == Some(BodyHash::Required) && is_api_call;
-        let is_needed = by_consumer || operation.is_some_and(|it| it.needs_body_hash);
-        let has_other_body = request.data.is_some() && request.form().is_none();
-        if is_needed && has_other_body && !parameters.was_sent(ProtocolParameter::BodyHash) {
-            let reason = "oauth_body_hash is needed, because the body is not a form";
-            reject("parameter_absent", reason);
-        }
-        if !server.rules.verify.signature.methods.contains(method) {
-            let reason = format!("signature.methods has no {method}");
-            reject("signature_method_rejected", &reason);
-        } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
-            reject("signature_method_rejected", "PLAINTEXT is for https only");
-        }
-        let consumer = &server.consumer;
-        let accepts = consumer.accept.contains(&Deviation::CallbackAbsent);
-        if protocol.value(ProtocolParameter::Callback).is_none()
-            && purpose == Some(Purpose::RequestToken)
-            && !(accepts && consumer.callbacks.len() == 1)
-        {
-            let reason = "oauth_callback is missing; the only registered one stands in for a consumer with --accept callback_absent";
-            reject("parameter_absent", reason);
-        }
-        if server.consumer.rsa_only && !method.is_rsa() {
-            reject("signature_invalid", &advice::rsa_only());
-        }
-        let (sent, now) = (protocol.timestamp.map(|time| time.seconds()), server.now);
-        let window = operation.and_then(|operation| operation.timestamp_window);
-        let window = window.unwrap_or(server.rules.verify.signature.timestamp_window);
-        let accepted = now.before(window).0..=now.after(window).0;
-        if let Some(sent) = sent.filter(|sent| !accepted.contains(sent)) {
-            let advice = clock::advice(sent, now.0, window);
-            reject("timestamp_refused", &advice);
-        }
-    }
-    let body = request.data.unwrap_or_default().as_bytes();
-    let hash = protocol.value(ProtocolParameter::BodyHash);
-    let accepted = server.map_or(MethodSet::ALL, |server| {
-        server.rules.verify.signature.methods
-    });
-    if hash.is_some_and(|sent| !is_allowed_body_hash(method, accepted, sent, body)) {
-        let reason = "oauth_body_hash is not the hash of the body";
-        reject("signature_invalid", reason);
-    }
-    if server.is_some_and(|server| server.nonce_used == Some(true)) {
-        let reason = "a request with this nonce was accepted before; each needs a new one";
-        reject("nonce_used", reason);
-    }
-    if let Some((code, reason)) = server.and_then(|server| server.state) {
-        reject(code, reason);
-    }
-    let pinned = server.filter(|_| is_api_call);
-    let pinned = pinned.map_or(&[][..], |server| &server.consumer.pinned);
-    let values = |name: &[u8]| match &examined.proof {
-        Some(proof) => proof.values(parameters, name),
-        None => parameters.signed_values(Selection::Rfc5849, DeviationSet::NONE, name),
+    let method = examined.method;
+    let verification = examined.rejections.iter().map(told);
+    let Some((server, purpose)) = examined.secrets.server.as_ref().zip(purpose) else {
+        return verification.collect();
     };
-    if let Some(wrong) = Pinned::not_held(pinned, values) {
-        let reason = format!(
-            "{} does not have the value that is pinned",
-            wrong.written_name()
-        );
-        reject("consumer_key_refused", &reason);
+    let mut rejections = Vec::new();
+    let told = |code: &str, reason: &str| format!("{code}: {reason}");
+    let is_api_call = purpose == Purpose::Api;
+    if is_api_call && request.uri.path == server.rules.flow.endpoint {
+        let reason = "the query or the form has to name a token call";
+        rejections.push(told("mode", reason));
+    }
+    let methods = server.rules.verify.signature.methods;
+    let read = parameters.protocol(methods, purpose.location_rule());
+    if let Err(ShapeError::MethodRejected { .. }) = read {
+        let reason = format!("signature.methods has no {method}");
+        rejections.push(told("signature_method_rejected", &reason));
+    }
+    let consumer = ConsumerCredentials::outside_cache(server.consumer.clone());
+    if purpose == Purpose::RequestToken {
+        let sent = protocol.value(ProtocolParameter::Callback);
+        let requested = sent.or_else(|| Some(only_callback(&consumer).ok()?.as_bytes()));
+        match requested.map(|requested| callback::accept(consumer.callbacks(), requested)) {
+            None => rejections.push(told(
+                "parameter_absent",
+                "oauth_callback is missing; the only registered one stands in for a consumer with --accept callback_absent",
+            )),
+            Some(Err(error)) => rejections.push(told("parameter_rejected", &error.to_string())),
+            Some(Ok(_)) => {}
+        }
+    }
+    rejections.extend(verification);
+    let is_by_secret = !method.is_rsa() && examined.matches && !examined.accepted;
+    if is_by_secret && server.consumer.secret.is_empty() {
+        let reason = "the consumer has no secret, so anybody can make this signature";
+        rejections.push(told("signature_invalid", reason));
+    }
+    let operation = server.rules.operation(request);
+    let has_other_body = request.data.is_some() && request.form().is_none();
+    if is_api_call
+        && body_hash::check_is_sent(&consumer, operation, parameters, has_other_body).is_err()
+    {
+        let reason = "oauth_body_hash is needed, because the body is not a form";
+        rejections.push(told("parameter_absent", reason));
     }
     rejections
+}
+
+/// A rejection by the verification: its code and a reason.
+fn told(rejection: &VerifyRejection) -> String {
+    use VerifyRejection as Rejection;
+
+    let problem = rejection.problem();
+    let reason = match rejection {
+        Rejection::SignatureMethodRejected => "PLAINTEXT is for https only".into(),
+        Rejection::SignatureWrong { .. } => advice::rsa_only().into(),
+        Rejection::ConsumerDisabled => "the consumer is disabled".into(),
+        Rejection::TokenExpired => "the token is expired".into(),
+        Rejection::TokenRevoked => "the token was revoked".into(),
+        Rejection::NonceUsed => {
+            "a request with this nonce was accepted before; each needs a new one".into()
+        }
+        other => problem.advice.unwrap_or_else(|| other.to_string().into()),
+    };
+    format!("{}: {reason}", problem.verdict.as_str())
 }
 
 /// An explanation as a front shows it. The expected signature is not in it.
@@ -370,7 +356,7 @@ impl Explanation {
     /// Whether the server accepts the request, as far as that is known here.
     pub fn is_accepted(&self) -> bool {
         let signature = self.signature.as_ref();
-        self.problem.is_none()
+        self.problems.is_empty()
             && self.rejections.is_empty()
             && signature.is_some_and(|examined| examined.accepted)
     }
@@ -398,8 +384,8 @@ impl Explanation {
         let examined = self.signature.as_ref();
         let diagnosis = examined.and_then(|examined| examined.diagnosis.as_ref());
         let mistakes = diagnosis.map_or(&[][..], |diagnosis| &diagnosis.mistakes);
-        let problem = self.problem.iter().map(ToString::to_string);
-        let wrong: Vec<String> = problem
+        let problems = self.problems.iter().map(ToString::to_string);
+        let wrong: Vec<String> = problems
             .chain(self.rejections.iter().cloned())
             .chain(mistakes.iter().map(ToString::to_string))
             .collect();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::*;
+use super::{examine::ServerCall, *};
 use crate::{
-    oauth::{BaseString, SigningKey, percent, sign},
+    oauth::{BaseString, DeviationSet, SignatureMethod, SigningKey, percent, sign},
     records::store::{
         cached::SecretAge,
         record::{Callback, Dialect, RequestTokenState},
@@ -215,18 +215,16 @@ impl Stage {
             .parameters
             .protocol(MethodSet::ALL, purpose.location_rule());
         let protocol = protocol.unwrap();
-        let sent = protocol.value(ProtocolParameter::Signature).unwrap();
         let parameters = &reading.parameters;
-        let check = examine::check(
+        let call = ServerCall::new(
             &request,
             parameters,
             &protocol,
             case.method,
-            sent,
             purpose,
             &server,
         );
-        match check.unwrap() {
+        match call.signature().unwrap() {
             SignatureCheck::Holds(proof) => {
                 Some((proof.deviations, proof.secret == SecretAge::Previous))
             }

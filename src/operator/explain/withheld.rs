@@ -33,7 +33,7 @@ impl KnownSecrets {
                 began: TokenBeginning::Imported,
                 with_display_name: false,
             }));
-            server.state = Some(("token_rejected", "the consumer has no such token"));
+            server.is_token_unknown = true;
         }
         Ok(self)
     }

@@ -82,7 +82,10 @@ pub(super) async fn respond(
 }
 
 /// The callback of a request token call without one, if the consumer is allowed that: the only one that is registered.
-pub(super) fn only_callback(consumer: &ConsumerCredentials) -> Result<&str, ShapeError> {
+///
+/// # Errors
+/// [`ShapeError::Absent`] if there is not exactly one, or the consumer is not allowed that.
+pub fn only_callback(consumer: &ConsumerCredentials) -> Result<&str, ShapeError> {
     match &*consumer.callbacks {
         [only] if consumer.accept.contains(Deviation::CallbackAbsent) => Ok(only),
         _ => Err(callback_absent()),

@@ -1,6 +1,7 @@
 //! The rights of callers: operations, permits, rates and path conventions.
 
 pub mod access;
+pub mod body_hash;
 pub mod call;
 pub mod caller_rules;
 pub mod conventions;

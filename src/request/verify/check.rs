@@ -14,8 +14,8 @@ use super::{
     skew::skew,
 };
 use crate::{
-    base::{clock::UnixTime, cold},
-    oauth::{Credentials, Deviation, Pinned, diagnosis::Mistake, is_allowed_body_hash},
+    base::{clock::UnixTime, cold, findings::First},
+    oauth::{Credentials, Deviation, diagnosis::Mistake},
     records::{nonce::NonceUse, store::cached::LookupTime},
     request::parse::signed::SignedRequest,
     request::rejections::SenderProof,
@@ -173,28 +173,19 @@ impl<'v> Check<'v> {
     /// Checks the body hash, and records the nonce in this process: of several requests with the same one, one succeeds. With a
     /// shared window it has to be recorded there too.
     fn record(&self) -> Result<Option<Elsewhere<'v>>, VerifyError> {
-        let Credentials {
-            signature_method,
-            body_hash,
-            consumer_key,
-            token,
-            ..
-        } = self.request.credentials;
-        let (methods, body) = (
-            self.rules.signature.methods,
-            self.request.body.unwrap_or_default(),
-        );
-        if let Some(sent) = body_hash
-            && !is_allowed_body_hash(signature_method, methods, sent, body)
-        {
-            return Err(VerifyRejection::BodyHashWrong.into());
-        }
+        self.rules.check_body(self.request)?;
         let nonces = &self.verifier.nonces;
         // Another process may serve by now, and changes of the store are no longer followed here.
         if nonces.window().is_closed() {
             return Err(VerifyFault::WindowClosed.into());
         }
-        let Some(freshness) = &self.request.credentials.freshness else {
+        let Credentials {
+            consumer_key,
+            token,
+            freshness,
+            ..
+        } = &self.request.credentials;
+        let Some(freshness) = freshness else {
             // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
             return Ok(None);
         };
@@ -216,14 +207,8 @@ impl<'v> Check<'v> {
             request,
             now,
         } = self;
-        credential.check_states(rules, now)?;
-        if purpose == Purpose::Api {
-            let values = |name: &[u8]| signature.values(request.parameters, name);
-            if let Some(wrong) = Pinned::not_held(&credential.consumer().pinned, values) {
-                let name = wrong.written_name().to_owned();
-                return Err(VerifyRejection::PinnedOtherwise { name }.into());
-            }
-        }
+        let values = |name: &[u8]| signature.values(request.parameters, name);
+        rules.check_rights(purpose, &credential, now, values, &mut First)?;
         if let Credential::AccessToken(access) = &credential {
             verifier.credentials.touch(access, now, request.caller);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{VerifyRejection, VerifyRules};
 use crate::{
-    base::{clock::UnixTime, secret::Secret},
+    base::{clock::UnixTime, findings::Findings, secret::Secret},
     oauth::{LocationRule, ProtocolParameter, Selection},
     records::store::{
         cached::{AccessCredentials, ConsumerCredentials, LocalAccess},
@@ -116,24 +116,26 @@ impl Credential {
     /// Checks that the credentials are in force. A caller learns it only after the signature and the nonce are checked.
     ///
     /// # Errors
-    /// [`VerifyRejection::ConsumerDisabled`], then [`VerifyRejection::TokenExpired`], then [`VerifyRejection::TokenRevoked`].
+    /// [`VerifyRejection::ConsumerDisabled`], [`VerifyRejection::TokenExpired`] and [`VerifyRejection::TokenRevoked`], in this order, as
+    /// far as `findings` ends the check.
     pub(super) fn check_states(
         &self,
         rules: &VerifyRules,
         now: UnixTime,
+        findings: &mut impl Findings<VerifyRejection>,
     ) -> Result<(), VerifyRejection> {
         if !self.consumer().enabled {
-            return Err(VerifyRejection::ConsumerDisabled);
+            findings.add(VerifyRejection::ConsumerDisabled)?;
         }
         let Self::AccessToken(access) = self else {
             return Ok(());
         };
         let expired = access.expires_at.is_some_and(|at| now >= at);
         if expired || is_idle(rules, access, now) {
-            return Err(VerifyRejection::TokenExpired);
+            findings.add(VerifyRejection::TokenExpired)?;
         }
         if access.is_revoked {
-            return Err(VerifyRejection::TokenRevoked);
+            findings.add(VerifyRejection::TokenRevoked)?;
         }
         Ok(())
     }

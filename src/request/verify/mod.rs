@@ -15,6 +15,7 @@ mod proof;
 mod rules;
 pub mod settings;
 mod skew;
+mod steps;
 mod timestamp;
 mod verified;
 

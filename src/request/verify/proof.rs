@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Advice, Credential, Diagnosed, Purpose, VerifyRejection, VerifyRules, advice};
+use super::{Credential, Purpose, VerifyRejection, VerifyRules};
 use crate::{
     base::clock::UnixTime,
     oauth::{
@@ -11,7 +11,6 @@ use crate::{
     },
     records::store::{cached::SecretAge, record::Dialect},
     request::parse::signed::SignedRequest,
-    request::rejections::SenderProof,
 };
 
 /// The proof that a signature holds, and which parameters it covers.
@@ -78,22 +77,11 @@ pub(super) fn prove_by_owner(
     now: UnixTime,
 ) -> Result<Option<Proof>, VerifyRejection> {
     let (consumer, accept) = (credential.consumer(), credential.consumer().accept);
-    let by_secret = !request.credentials.signature_method.is_rsa();
     let Some(mut proof) = prove(rules, purpose, request, credential, accept, now)? else {
         return Ok(None);
     };
-    if by_secret && consumer.rsa_only {
-        // Only the owner of the secret gets here.
-        let advice = (rules.signature.advice != Advice::Off).then(advice::rsa_only);
-        return Err(VerifyRejection::SignatureWrong {
-            advice,
-            diagnosis: Diagnosed::Unknown,
-            previous_secret: proof.secret == SecretAge::Previous,
-            proof: SenderProof::Secrets,
-            needs: None,
-            base_strings: None,
-        });
-    }
+    let method = request.credentials.signature_method;
+    rules.check_key(method, consumer, proof.secret)?;
     // The record may be read again later; what it allowed until now decides what was left unsigned.
     proof.deviations = proof.deviations.and(accept);
     Ok(Some(proof))
@@ -109,9 +97,7 @@ pub(super) fn prove(
     now: UnixTime,
 ) -> Result<Option<Proof>, VerifyRejection> {
     let method = request.credentials.signature_method;
-    if method == SignatureMethod::Plaintext && !request.secure {
-        return Err(VerifyRejection::SignatureMethodRejected);
-    }
+    request.check_transport()?;
     let consumer = credential.consumer();
     let rsa = consumer.rsa.as_deref();
     let selections = purpose.selections(rules, consumer.dialect);
@@ -183,28 +169,28 @@ pub enum SignatureCheck {
 }
 
 impl VerifyRules {
-    /// Checks the signature alone, as [`Verifier::verify`](super::Verifier::verify) does: no timestamp, nonce or state.
-    ///
-    /// # Errors
-    /// [`VerifyRejection::SignatureMethodRejected`] for PLAINTEXT without TLS.
+    /// Checks the signature alone, as [`Verifier::verify`](super::Verifier::verify) does; the other steps are those of
+    /// [`VerifyRules::rejections`].
     pub fn check_signature(
         &self,
         purpose: Purpose,
         request: &SignedRequest<'_>,
         credential: &Credential,
         now: UnixTime,
-    ) -> Result<SignatureCheck, VerifyRejection> {
+    ) -> SignatureCheck {
         let accept = credential.consumer().accept;
-        Ok(
-            match prove(self, purpose, request, credential, accept, now)? {
-                Some(mut proof) => {
-                    proof.deviations = proof.deviations.and(accept);
-                    SignatureCheck::Holds(proof)
-                }
-                None => needed_deviation(self, purpose, request, credential, now)
-                    .map_or(SignatureCheck::Wrong, SignatureCheck::Needs),
-            },
-        )
+        let request = &SignedRequest {
+            secure: true,
+            ..*request
+        };
+        match prove(self, purpose, request, credential, accept, now) {
+            Ok(Some(mut proof)) => {
+                proof.deviations = proof.deviations.and(accept);
+                SignatureCheck::Holds(proof)
+            }
+            Ok(None) | Err(_) => needed_deviation(self, purpose, request, credential, now)
+                .map_or(SignatureCheck::Wrong, SignatureCheck::Needs),
+        }
     }
 }
 

@@ -17,26 +17,14 @@ impl Verifier {
         named: &Credentials<'_>,
         now: UnixTime,
     ) -> Result<(), VerifyRejection> {
-        let Some(freshness) = &named.freshness else {
-            return Ok(());
-        };
-        let length = window
-            .unwrap_or(rules.signature.timestamp_window)
-            .min(self.nonces.length());
-        let (earliest, latest) = (now.before(length).0, now.after(length).0);
-        let sent = freshness.timestamp.seconds();
-        if (earliest..=latest).contains(&sent) {
-            return Ok(());
-        }
-        Err(VerifyRejection::TimestampOutsideWindow {
-            earliest,
-            latest,
-            advice: match self.clock_consensus() {
-                Some(_) => clock::OURS.to_owned(),
-                None => clock::advice(sent, now.0, length),
-            },
-            skew: skew(named, now),
-            proof: None,
+        let checked = rules.check_timestamp(window, self.nonces.length(), named, now);
+        checked.map_err(|mut outside| {
+            if let VerifyRejection::TimestampOutsideWindow { advice, .. } = &mut outside
+                && self.clock_consensus().is_some()
+            {
+                clock::OURS.clone_into(advice);
+            }
+            outside
         })
     }
 }
