@@ -33,7 +33,7 @@ pub mod sink;
 
 pub use self::{
     base_string::BaseString,
-    body_hash::{body_hash, is_allowed_body_hash, is_body_hash},
+    body_hash::{body_hash, is_body_hash},
     deviation::{Deviation, DeviationSet},
     method::{MethodSet, SignatureMethod, UnknownMethod},
     name::{ParameterNames, ProtocolParameter},

@@ -173,7 +173,7 @@ impl<'v> Check<'v> {
     /// Checks the body hash, and records the nonce in this process: of several requests with the same one, one succeeds. With a
     /// shared window it has to be recorded there too.
     fn record(&self) -> Result<Option<Elsewhere<'v>>, VerifyError> {
-        self.rules.check_body(self.request)?;
+        self.request.check_body()?;
         let nonces = &self.verifier.nonces;
         // Another process may serve by now, and changes of the store are no longer followed here.
         if nonces.window().is_closed() {

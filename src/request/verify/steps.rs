@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, findings::Findings},
-    oauth::{Credentials, Pinned, SignatureMethod, is_allowed_body_hash},
+    oauth::{Credentials, Pinned, SignatureMethod, is_body_hash},
     records::store::cached::{ConsumerCredentials, SecretAge},
     request::{parse::signed::SignedRequest, rejections::SenderProof},
 };
@@ -64,18 +64,6 @@ impl VerifyRules {
         })
     }
 
-    /// Checks the body hash, after the signature and before the nonce.
-    pub(super) fn check_body(&self, request: &SignedRequest<'_>) -> Result<(), VerifyRejection> {
-        let named = &request.credentials;
-        let (methods, body) = (self.signature.methods, request.body.unwrap_or_default());
-        match named.body_hash {
-            Some(sent) if !is_allowed_body_hash(named.signature_method, methods, sent, body) => {
-                Err(VerifyRejection::BodyHashWrong)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Checks the states of credentials whose signature holds and whose nonce is recorded, and the pinned parameters. `values` returns
     /// the values of a name that the signature covers.
     pub(super) fn check_rights<'v>(
@@ -114,7 +102,7 @@ impl VerifyRules {
             lookup,
             request.check_transport(),
             self.check_key(named.signature_method, consumer, SecretAge::Current),
-            self.check_body(request),
+            request.check_body(),
             nonce,
         ];
         let mut all = Vec::from_iter(steps.into_iter().filter_map(Result::err));
@@ -131,6 +119,17 @@ impl SignedRequest<'_> {
         match is_plaintext && !self.secure {
             true => Err(VerifyRejection::SignatureMethodRejected),
             false => Ok(()),
+        }
+    }
+
+    /// Checks the body hash, after the signature and before the nonce.
+    pub(super) fn check_body(&self) -> Result<(), VerifyRejection> {
+        let (named, body) = (&self.credentials, self.body.unwrap_or_default());
+        match named.body_hash {
+            Some(sent) if !is_body_hash(named.signature_method, sent, body) => {
+                Err(VerifyRejection::BodyHashWrong)
+            }
+            _ => Ok(()),
         }
     }
 }
