@@ -31,9 +31,13 @@ pub enum Deviation {
     KeyWithoutAmpersand,
     /// The consumer secret is empty: PLAINTEXT with an access token, under TLS, proves the token alone (§3.4.4).
     EmptySecret,
-    /// The value of `oauth_body_hash` is percent-encoded once in the base string, not twice (§3.4.1.3.2).
-    HashUnencoded,
+    /// The values of protocol parameters are percent-encoded once in the base string, not twice (§3.4.1.3.2).
+    #[serde(alias = "hash_unencoded")]
+    ValuesUnencoded,
 }
+
+/// The name that [`Deviation::ValuesUnencoded`] had while it was for the body hash alone; records and commands may have it.
+const HASH_UNENCODED: &str = "hash_unencoded";
 
 /// A text names no [`Deviation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -58,6 +62,9 @@ impl FromStr for Deviation {
     type Err = UnknownDeviation;
 
     fn from_str(text: &str) -> Result<Self, UnknownDeviation> {
+        if text == HASH_UNENCODED {
+            return Ok(Self::ValuesUnencoded);
+        }
         let mut all = Self::ALL.iter().copied();
         all.find(|it| it.as_str() == text).ok_or(UnknownDeviation)
     }
@@ -118,5 +125,25 @@ impl DeviationSet {
 impl FromIterator<Deviation> for DeviationSet {
     fn from_iter<I: IntoIterator<Item = Deviation>>(deviations: I) -> Self {
         deviations.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_read_again_and_so_is_the_earlier_one() {
+        for &deviation in Deviation::ALL {
+            assert_eq!(deviation.as_str().parse(), Ok(deviation));
+            let json = serde_json::to_string(&deviation).unwrap();
+            assert_eq!(json, format!("\"{deviation}\""));
+            assert_eq!(serde_json::from_str::<Deviation>(&json).unwrap(), deviation);
+        }
+        let earlier = Deviation::ValuesUnencoded;
+        assert_eq!(HASH_UNENCODED.parse(), Ok(earlier));
+        let json = format!("\"{HASH_UNENCODED}\"");
+        assert_eq!(serde_json::from_str::<Deviation>(&json).unwrap(), earlier);
+        assert_eq!("other".parse::<Deviation>(), Err(UnknownDeviation));
     }
 }

@@ -75,6 +75,8 @@ methods! {
     RsaSha256 = on "RSA-SHA256": Rsa(RsaHash::Sha256);
     /// As §3.4.3 with SHA-512.
     RsaSha512 = on "RSA-SHA512": Rsa(RsaHash::Sha512);
+    /// RSASSA-PSS (RFC 8017 §8.1) with SHA-256 and a salt of 32 bytes; named by Mastercard.
+    RsaPss = on "RSA-PSS": Rsa(RsaHash::PssSha256);
     /// RFC 5849 §3.4.4: no signature at all, the key itself is sent.
     Plaintext = off "PLAINTEXT": Plaintext;
 }

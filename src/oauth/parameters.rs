@@ -199,7 +199,7 @@ impl Parameters {
         }
     }
 
-    /// Writes them as a consumer signs them that is allowed [`Deviation::RepeatsOnce`] or [`Deviation::HashUnencoded`].
+    /// Writes them as a consumer signs them that is allowed [`Deviation::RepeatsOnce`] or [`Deviation::ValuesUnencoded`].
     #[cold]
     fn write_deviating(
         &self,
@@ -221,9 +221,7 @@ impl Parameters {
             };
             for entry in signed {
                 sink.write(separator);
-                if entry.parameter == Some(ProtocolParameter::BodyHash)
-                    && deviations.contains(Deviation::HashUnencoded)
-                {
+                if entry.parameter.is_some() && deviations.contains(Deviation::ValuesUnencoded) {
                     sink.write(self.name(entry));
                     sink.write(ENCODED_EQUALS);
                     percent::encode_to(sink, self.value(entry));
@@ -259,12 +257,24 @@ impl Parameters {
         }
         let applies = |deviation: &Deviation| match deviation {
             Deviation::RepeatsOnce => self.repeated().next().is_some(),
-            Deviation::HashUnencoded => self.was_sent(ProtocolParameter::BodyHash),
+            Deviation::ValuesUnencoded => self.can_be_unencoded(),
             Deviation::CallbackAbsent | Deviation::KeyWithoutAmpersand | Deviation::EmptySecret => {
                 false
             }
         };
         accepted.iter().filter(applies).collect()
+    }
+
+    /// Whether [`Deviation::ValuesUnencoded`] changes the base string, and leaves it with one meaning: a value with an `&` would read as
+    /// two parameters.
+    fn can_be_unencoded(&self) -> bool {
+        let mut known = self
+            .entries
+            .iter()
+            .filter(|entry| entry.parameter.is_some());
+        let is_signature = |entry: &Entry| entry.parameter == Some(ProtocolParameter::Signature);
+        let is_changed = |entry: &Entry| !entry.is_plain && !is_signature(entry);
+        known.clone().any(is_changed) && !known.any(|entry| self.value(entry).contains(&b'&'))
     }
 
     /// The values of the parameters with that name that a signature with this selection and these deviations covers.

@@ -1,4 +1,4 @@
-//! RSA keys for the RSA methods, RFC 5849 §3.4.3 (RSASSA-PKCS1-v1_5).
+//! RSA keys for the RSA methods, RFC 5849 §3.4.3 (RSASSA-PKCS1-v1_5), and for RSASSA-PSS.
 
 use std::fmt;
 
@@ -20,12 +20,14 @@ use zeroize::Zeroizing;
 
 use super::sink::Message;
 
-/// The hash of an RSA method.
+/// The hash of an RSA method, and its padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub(super) enum RsaHash {
     Sha1,
     Sha256,
     Sha512,
+    /// RSASSA-PSS, with a salt as long as the hash; keys have at least 2048 bits.
+    PssSha256,
 }
 
 /// What the library needs of a hash.
@@ -53,6 +55,11 @@ impl RsaHash {
                 hash: &digest::SHA512,
                 verification: &signature::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
                 signing: Some(&signature::RSA_PKCS1_SHA512),
+            },
+            Self::PssSha256 => Algorithms {
+                hash: &digest::SHA256,
+                verification: &signature::RSA_PSS_2048_8192_SHA256,
+                signing: Some(&signature::RSA_PSS_SHA256),
             },
         }
     }
@@ -174,9 +181,9 @@ impl RsaPublicKey {
         key.verify_digest_sig(&digest, &signature[..length]).is_ok()
     }
 
-    /// The hash and the digest that the private key signed; nothing if it did not make this signature. For diagnosis: it proves
-    /// nothing, since the padding is not checked to the last byte.
-    pub(super) fn open(&self, signature: &[u8]) -> Option<(RsaHash, Vec<u8>)> {
+    /// What the private key signed; nothing if it did not make this signature. For diagnosis: it proves nothing, since the padding
+    /// is not checked to the last byte.
+    pub(super) fn open(&self, signature: &[u8]) -> Option<Opened> {
         let key = PublicKey::from_der(self.by_hash[0].as_ref()).ok()?;
         let (modulus, exponent) = (key.modulus(), key.exponent());
         let modulus = modulus.big_endian_without_leading_zero();
@@ -188,14 +195,67 @@ impl RsaPublicKey {
             .modpow(&exponent, &number(modulus))
             .to_bytes_be();
         // RFC 8017 §9.2: 00 01 FF … 00, the name of the hash, and the digest as an OCTET STRING (04, its length).
-        RsaHash::VARIANTS.iter().find_map(|&hash| {
+        let pkcs1 = [RsaHash::Sha1, RsaHash::Sha256, RsaHash::Sha512];
+        let pkcs1 = pkcs1.into_iter().find_map(|hash| {
             let length = hash.algorithms().hash.output_len();
             let (padding, digest) = opened.split_at_checked(opened.len().checked_sub(length)?)?;
             let end = [4, u8::try_from(length).ok()?];
             let is_padding = padding.starts_with(&[1, 0xff, 0xff]) && padding.ends_with(&end);
-            is_padding.then(|| (hash, digest.to_vec()))
-        })
+            is_padding.then(|| Opened {
+                hash,
+                digest: digest.to_vec(),
+                salt: Vec::new(),
+            })
+        });
+        pkcs1.or_else(|| open_pss(&opened, (self.bits - 1).div_ceil(8)))
     }
+}
+
+/// What a private key signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Opened {
+    pub(super) hash: RsaHash,
+    pub(super) digest: Vec<u8>,
+    /// Empty but with PSS.
+    salt: Vec<u8>,
+}
+
+impl Opened {
+    /// The digest that it would be of this message.
+    pub(super) fn digest_of(&self, message: &[u8]) -> Vec<u8> {
+        let digest = self.hash.digest(message);
+        match self.hash {
+            // RFC 8017 §9.1.1: the digest of eight zeros, the digest of the message, and the salt.
+            RsaHash::PssSha256 => self.hash.digest(&[&[0; 8], &*digest, &self.salt].concat()),
+            RsaHash::Sha1 | RsaHash::Sha256 | RsaHash::Sha512 => digest,
+        }
+    }
+}
+
+/// Takes RFC 8017 §9.1.1 apart: a masked block that ends with 01 and the salt, the digest that made the mask, and BC. `number` is
+/// without its leading zeros, and `length` is that of the whole.
+fn open_pss(number: &[u8], length: usize) -> Option<Opened> {
+    let hash = RsaHash::PssSha256;
+    let digest_length = hash.algorithms().hash.output_len();
+    let zeros = vec![0; length.checked_sub(number.len())?];
+    let encoded = [&zeros, number].concat();
+    let (masked, rest) = encoded.split_at_checked(length.checked_sub(digest_length + 1)?)?;
+    let (digest, [0xbc]) = rest.split_at(digest_length) else {
+        return None;
+    };
+    // MGF1 (appendix B.2.1): the digests of the seed with 0, 1, 2 and so on.
+    let mask = (0_u32..).flat_map(|count| hash.digest(&[digest, &count.to_be_bytes()].concat()));
+    let block: Vec<u8> = masked
+        .iter()
+        .zip(mask)
+        .map(|(byte, mask)| byte ^ mask)
+        .collect();
+    let (padding, salt) = block.split_at_checked(block.len().checked_sub(digest_length)?)?;
+    (padding.last() == Some(&1)).then(|| Opened {
+        hash,
+        digest: digest.to_vec(),
+        salt: salt.to_vec(),
+    })
 }
 
 fn number(big_endian: &[u8]) -> BigUint {

@@ -132,7 +132,11 @@ fn sign_uses_a_private_rsa_key() {
     openssl(&["genrsa", "-out", "key.pem", "2048"]);
     openssl(&["rsa", "-in", "key.pem", "-pubout", "-out", "public.pem"]);
     openssl(&["rsa", "-in", "key.pem", "-traditional", "-out", "pkcs1.pem"]);
-    for (method, key) in [("RSA-SHA256", "key.pem"), ("RSA-SHA512", "pkcs1.pem")] {
+    for (method, key) in [
+        ("RSA-SHA256", "key.pem"),
+        ("RSA-SHA512", "pkcs1.pem"),
+        ("RSA-PSS", "key.pem"),
+    ] {
         let rsa = ["--method", method, "--rsa-private-key", key];
         let header = workspace.run(&sign("t", &rsa)).done().stdout;
         let header = header.trim_end();
@@ -152,7 +156,10 @@ fn sign_uses_a_private_rsa_key() {
     assert!(line.contains("give --rsa-private-key FILE"), "{line}");
     let sha1 = ["--method", "RSA-SHA1", "--rsa-private-key", "key.pem"];
     let line = workspace.run(&sign("t", &sha1)).failed(2);
-    assert!(line.contains("use RSA-SHA256 or RSA-SHA512"), "{line}");
+    assert!(
+        line.contains("use RSA-SHA256, RSA-SHA512 or RSA-PSS"),
+        "{line}"
+    );
     let public = ["--method", "RSA-SHA256", "--rsa-private-key", "public.pem"];
     let line = workspace.run(&sign("t", &public)).failed(1);
     has(&line, &["--rsa-private-key public.pem: no PEM block"]);

@@ -2,7 +2,13 @@
 
 use serde_json::json;
 
-use crate::{authority::rsa_key, sdk::CALLBACK, stage::Stage};
+use crate::{
+    api,
+    authority::rsa_key,
+    sdk::CALLBACK,
+    stage::{Stage, file},
+    support::Upstream,
+};
 
 #[test]
 fn sdks_of_jira_work_unchanged() {
@@ -67,6 +73,38 @@ fn sdks_of_maas_work_unchanged() {
 }
 
 #[test]
+fn signers_of_mastercard_work_unchanged() {
+    let stage = Stage::of("mastercard");
+    let key = rsa_key();
+    let public = stage.proxy.directory().join("shop.pem");
+    std::fs::write(&public, key.public_key_pem()).unwrap();
+    // The form of Mastercard's keys.
+    let consumer = format!("{}!{}", "aB3-_kX9".repeat(6), "4b6f0d1c".repeat(6));
+    let options = format!(
+        "--key {consumer} --rsa-public-key {} --rsa-only --accept values_unencoded",
+        public.display()
+    );
+    let by = stage.consumer(&options);
+    let signs = |method: &str| json!({ "options": { "private_key": key.serialize_pem(), "method": method } });
+    for method in ["RSA-SHA256", "RSA-PSS"] {
+        stage
+            .python("mastercard", &by, signs(method))
+            .calls_itself(&[
+                "GET /locations/atms ?q={T} ?e=",
+                "POST /payments | json {\"name\":\"{T}\"}",
+                "DELETE /payments/7",
+            ]);
+    }
+    for method in ["RSA-SHA256", "RSA-PSS-SHA256"] {
+        stage.node("mastercard", &by, signs(method)).calls_itself(&[
+            "GET /locations/atms ?q=ü + & % = ?e=",
+            "POST /payments | json {\"name\":\"{T}\"}",
+            "DELETE /payments/7",
+        ]);
+    }
+}
+
+#[test]
 fn sdks_of_netsuite_work_unchanged() {
     let stage = Stage::of("netsuite");
     stage.python("netsuite", &stage.shop(), json!({})).calls(&[
@@ -90,6 +128,16 @@ fn sdks_of_netsuite_work_unchanged() {
     ];
     let records = "https://1234567-sb1.suitetalk.api.netsuite.com/services/rest/record/v1/customer";
     stage.generic_walks(&stage.shop(), Some(CALLBACK), urls, records);
+
+    // Authlib hashes bodies with SHA-1, also where no method with SHA-1 is accepted.
+    let text = file("netsuite") + "[signature]\nmethods = ['HMAC-SHA256']\n";
+    let stage = Stage::on(&text, Upstream::replying(api::answer));
+    stage.python("netsuite", &stage.shop(), json!({})).calls(&[
+        "GET /services/rest/record/v1/salesOrder ?q={T} ?limit=10 ?fields=",
+        "POST /services/rest/record/v1/customer | json {\"companyName\":\"{T}\",\"ids\":[1,2]}",
+        "POST /services/rest/query/v1/suiteql ?limit=10 ?offset=0 | json {\"q\":\"SELECT * FROM t WHERE a = 'ü & %'\"}",
+        "GET /app/site/hosting/restlet.nl ?script=987 ?deploy=2",
+    ]);
 }
 
 #[test]

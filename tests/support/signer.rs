@@ -125,8 +125,11 @@ pub fn signature(method: &str, key: &str, base: &str) -> String {
 /// The RSA signature of `base` by `openssl`, in base64.
 pub fn rsa_signature(method: &str, private_key: &Path, base: &str) -> String {
     let folded = fold(method);
-    let digest = folded.strip_prefix("rsa").expect("an RSA method");
-    let words = format!("dgst -{digest} -sign {}", private_key.display());
+    let options = match folded.strip_prefix("rsa").expect("an RSA method") {
+        "pss" => "sha256 -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:32",
+        digest => digest,
+    };
+    let words = format!("dgst -{options} -sign {}", private_key.display());
     STANDARD.encode(openssl(&words, base))
 }
 

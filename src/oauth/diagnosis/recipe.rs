@@ -18,7 +18,7 @@ use crate::{
         method::{Family, SignatureMethod},
         origin::Scheme,
         percent,
-        rsa::RsaHash,
+        rsa::Opened,
         shape::ParameterLocation,
         signature,
         signing_key::SigningKey,
@@ -151,10 +151,11 @@ impl Coding {
 }
 
 /// The bytes that a way to sign has to lead to, for one reading of the signature that was sent.
-pub(super) struct Reading {
-    bytes: Vec<u8>,
-    /// The bytes are the digest that an RSA method with this hash signed.
-    rsa: Option<RsaHash>,
+pub(super) enum Reading {
+    /// They are a signature that needs no RSA key.
+    Bytes(Vec<u8>),
+    /// An RSA method signed this.
+    Rsa(Opened),
 }
 
 impl Reading {
@@ -164,14 +165,12 @@ impl Reading {
         // A public key opens what its private key signed: one operation in place of one for each recipe.
         let key = attempt.rsa.as_ref().zip(decoded.as_ref());
         let opened = key.and_then(|(key, signature)| key.open(signature));
-        let opened = opened.map(|(hash, digest)| (digest, Some(hash)));
         let hash = decoded.filter(|bytes| matches!(bytes.len(), 16 | 20 | 32 | 64));
         // The secrets themselves, as under PLAINTEXT, have an '&' between them.
         let plain = attempt.signature_method == SignatureMethod::Plaintext || sent.contains(&b'&');
         let plain = plain.then(|| sent.to_vec());
-        let unsigned = [hash, plain].map(|bytes| Some((bytes?, None)));
-        let all = unsigned.into_iter().chain([opened]).flatten();
-        all.map(|(bytes, rsa)| Self { bytes, rsa }).collect()
+        let unsigned = [hash, plain].into_iter().flatten().map(Self::Bytes);
+        unsigned.chain(opened.map(Self::Rsa)).collect()
     }
 }
 
@@ -230,13 +229,16 @@ impl<'a> Recipe<'a> {
     /// Whether this way leads to the signature that was sent, in one of its readings.
     pub(super) fn leads_to_sent(&self) -> bool {
         // A mistake that matches is the right signature of another request, so timing must not show how much was right.
-        self.readings.iter().any(|reading| {
-            let computed = match reading.rsa {
-                Some(hash) if Family::Rsa(hash) != self.signature_method.family() => None,
-                Some(hash) => Some(hash.digest(self.base_string())),
-                None => self.signature(),
-            };
-            computed.is_some_and(|computed| signature::equal(&computed, &reading.bytes))
+        self.readings.iter().any(|reading| match reading {
+            Reading::Rsa(opened) => {
+                let is_method = Family::Rsa(opened.hash) == self.signature_method.family();
+                let digest = || opened.digest_of(self.base_string());
+                is_method && signature::equal(&digest(), &opened.digest)
+            }
+            Reading::Bytes(bytes) => {
+                let computed = self.signature();
+                computed.is_some_and(|computed| signature::equal(&computed, bytes))
+            }
         })
     }
 

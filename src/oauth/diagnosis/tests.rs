@@ -10,7 +10,7 @@ use aws_lc_rs::{
     encoding::AsDer,
     rand::SystemRandom,
     rsa::{KeyPair, KeySize},
-    signature::{KeyPair as _, RSA_PKCS1_SHA256},
+    signature::{KeyPair as _, RSA_PKCS1_SHA256, RSA_PSS_SHA256, RsaSignatureEncoding},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -350,10 +350,10 @@ fn examines_rsa_signatures_that_the_consumer_s_key_made_and_no_others() {
     let spki: aws_lc_rs::encoding::PublicKeyX509Der<'_> = pair.public_key().as_der().unwrap();
     let spki = STANDARD.encode(spki.as_ref());
     let pem = format!("-----BEGIN PUBLIC KEY-----\n{spki}\n-----END PUBLIC KEY-----\n");
-    let examine = |method, base: &str, damage: u8| {
+    let examine_signed = |encoding, method, base: &str, damage: u8| {
         let mut signature = vec![0; pair.public_modulus_len()];
         let random = SystemRandom::new();
-        pair.sign(&RSA_PKCS1_SHA256, &random, base.as_bytes(), &mut signature)
+        pair.sign(encoding, &random, base.as_bytes(), &mut signature)
             .unwrap();
         signature[9] ^= damage;
         let mut attempt = attempt(&Sent { method, ..SENT }, &STANDARD.encode(signature));
@@ -362,6 +362,8 @@ fn examines_rsa_signatures_that_the_consumer_s_key_made_and_no_others() {
         let found = diagnose(&attempt, &|| asked.replace(asked.get() + 1) < u32::MAX).unwrap();
         (found.map(|found| found.mistakes[0].word), asked.get() > 0)
     };
+    let pkcs1: &RsaSignatureEncoding = &RSA_PKCS1_SHA256;
+    let examine = |method, base: &str, damage| examine_signed(pkcs1, method, base, damage);
     let base = |method: &str| {
         let normalized = Signed::default().normalized.replace("HMAC-SHA1", method);
         Signed {
@@ -378,6 +380,14 @@ fn examines_rsa_signatures_that_the_consumer_s_key_made_and_no_others() {
         examine(SignatureMethod::RsaSha512, &sha512, 0),
         (Some("other_hash"), true)
     );
+    let pss = |method, base: &str, damage| examine_signed(&RSA_PSS_SHA256, method, base, damage);
+    let wrong_pss = base("RSA-PSS").replace("POST&", "GET&");
+    assert_eq!(pss(SignatureMethod::RsaPss, &wrong_pss, 0), other_method);
+    assert_eq!(
+        pss(SignatureMethod::RsaSha256, &base("RSA-SHA256"), 0),
+        (Some("other_hash"), true)
+    );
+    assert_eq!(pss(SignatureMethod::RsaPss, &wrong_pss, 1), (None, false));
     // Another key's signature: no base string explains it, so none is made.
     assert_eq!(
         examine(SignatureMethod::RsaSha256, &wrong, 1),

@@ -632,3 +632,31 @@ fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
         );
     }
 }
+
+#[test]
+fn values_of_protocol_parameters_are_encoded_once_where_that_has_one_meaning() {
+    let unencoded = DeviationSet::NONE.with(Deviation::ValuesUnencoded);
+    for (raw, text) in [
+        (
+            "oauth_consumer_key=a%21b&oauth_nonce=n&p=%21",
+            Some("oauth_consumer_key%3Da%21b%26oauth_nonce%3Dn%26p%3D%2521"),
+        ),
+        // Unknown parameters keep their escapes.
+        (
+            "oauth_nonce=%3D&oauth_other=%21",
+            Some("oauth_nonce%3D%3D%26oauth_other%3D%2521"),
+        ),
+        // It changes nothing.
+        ("oauth_nonce=n&p=%21", None),
+        // It would read as two parameters.
+        ("oauth_nonce=n%26oauth_p%3D1&oauth_token=%21", None),
+    ] {
+        let read = query(raw).unwrap();
+        let set = read.deviations_in_text(unencoded);
+        assert_eq!(!set.is_empty(), text.is_some(), "{raw}");
+        let Some(text) = text else { continue };
+        let mut written = Vec::new();
+        read.write_encoded(Selection::Rfc5849, set, &mut written);
+        assert_eq!(String::from_utf8(written).unwrap(), text);
+    }
+}

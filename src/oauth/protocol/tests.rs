@@ -1,7 +1,7 @@
 use super::*;
 use crate::text::words;
 
-const ALL_BUT_PLAINTEXT: [SignatureMethod; 7] = [
+const ALL_BUT_PLAINTEXT: [SignatureMethod; 8] = [
     SignatureMethod::HmacSha1,
     SignatureMethod::HmacMd5,
     SignatureMethod::HmacSha256,
@@ -9,6 +9,7 @@ const ALL_BUT_PLAINTEXT: [SignatureMethod; 7] = [
     SignatureMethod::RsaSha1,
     SignatureMethod::RsaSha256,
     SignatureMethod::RsaSha512,
+    SignatureMethod::RsaPss,
 ];
 
 fn read(header: &str) -> Parameters {

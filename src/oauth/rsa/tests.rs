@@ -11,6 +11,7 @@ const SIGNATURES: [(RsaHash, &str); RsaHash::VARIANTS.len()] = [
     (RsaHash::Sha1, include_str!("testdata/sha1.signature")),
     (RsaHash::Sha256, include_str!("testdata/sha256.signature")),
     (RsaHash::Sha512, include_str!("testdata/sha512.signature")),
+    (RsaHash::PssSha256, include_str!("testdata/pss.signature")),
 ];
 
 fn refusal(pem: &str) -> InvalidRsaKey {
@@ -113,8 +114,13 @@ fn opens_what_the_private_key_signed_and_nothing_else() {
     let key = RsaPublicKey::from_pem(SPKI).unwrap();
     for (at, (method, signature)) in SIGNATURES.into_iter().enumerate() {
         let mut signature = STANDARD.decode(signature.trim_end()).unwrap();
-        let (found, digest) = key.open(&signature).unwrap();
-        assert_eq!((found, digest.len()), (method, [20, 32, 64][at]));
+        let opened = key.open(&signature).unwrap();
+        assert_eq!(
+            (opened.hash, opened.digest.len()),
+            (method, [20, 32, 64, 32][at])
+        );
+        assert_eq!(opened.digest_of(MESSAGE), opened.digest);
+        assert_ne!(opened.digest_of(&MESSAGE[1..]), opened.digest);
         signature[100] ^= 1;
         assert_eq!(key.open(&signature), None);
         assert_eq!(key.open(&signature[1..]), None);

@@ -282,7 +282,13 @@ async fn accepts_what_the_server_accepts_in_all_calls_dialects_and_deviations() 
         (hmac, description, none, false, false),
         (hmac, description, none, true, true),
         (hmac, rfc, none.with(Deviation::RepeatsOnce), false, false),
-        (hmac, rfc, none.with(Deviation::HashUnencoded), false, false),
+        (
+            hmac,
+            rfc,
+            none.with(Deviation::ValuesUnencoded),
+            false,
+            false,
+        ),
         (SignatureMethod::Plaintext, rfc, none, false, false),
         (SignatureMethod::Plaintext, rfc, none, true, false),
     ];

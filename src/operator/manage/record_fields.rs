@@ -148,7 +148,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         name: "accept",
         label: "Accept",
         help: "Deviations from RFC 5849 that are accepted from it: callback_absent, repeats_once, key_without_ampersand, \
-               empty_secret or hash_unencoded. The documentation says what each of them risks",
+               empty_secret or values_unencoded. The documentation says what each of them risks",
         kind: FieldKind::List("accept"),
         schema: "Deviation",
         check: parsed::<Deviation>,

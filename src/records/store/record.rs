@@ -73,7 +73,7 @@ pub struct Consumer {
     #[serde(default)]
     pub rsa_only: bool,
     /// The deviations from RFC 5849 that it is allowed: callback_absent, repeats_once, key_without_ampersand, empty_secret or
-    /// hash_unencoded. The documentation says what each of them risks.
+    /// values_unencoded. The documentation says what each of them risks.
     #[serde(default)]
     pub accept: Vec<Deviation>,
     /// The signed parameters that its calls to the API have to have, each NAME=VALUE with escapes as in a query; several values of one

@@ -17,7 +17,7 @@ section! {
     /// Rules for signatures.
     #[derive(Copy)]
     SignatureSettings["signature"] {
-        /// Accepted methods, which also decide about the hash in oauth_body_hash. PLAINTEXT is left out: it sends the secrets themselves.
+        /// Accepted methods. PLAINTEXT is left out: it sends the secrets themselves.
         #[serde(deserialize_with = "methods")]
         methods: MethodSet [default SignatureMethod::DEFAULT_LIST], reload;
         /// The error a consumer's clock may have, either way. Every nonce is remembered twice that long. Widening it admits nothing that had left the old window.

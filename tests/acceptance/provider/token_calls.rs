@@ -386,7 +386,13 @@ fn a_consumer_signs_by_rsa_and_by_its_secret() {
         proxy.token(&consumer, &user),
         proxy.token(&without_key, &user),
     );
-    for method in ["RSA-SHA1", "RSA-SHA256", "RSA-SHA512", "rsa_sha1"] {
+    for method in [
+        "RSA-SHA1",
+        "RSA-SHA256",
+        "RSA-SHA512",
+        "RSA-PSS",
+        "rsa_sha1",
+    ] {
         let call = Call::get("/a?b=%20c")
             .by(&consumer)
             .with(&token)

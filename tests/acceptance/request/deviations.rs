@@ -252,9 +252,14 @@ fn an_empty_secret_proves_the_token_alone_by_plaintext_and_tls() {
 }
 
 #[test]
-fn a_body_hash_that_is_encoded_once_is_accepted_by_name() {
+fn values_that_are_encoded_once_are_accepted_by_name() {
     let Scene { api, proxy, caller } = Scene::start();
-    let consumer = allowed(&proxy, "hash_unencoded", "");
+    // The form of Mastercard's keys, and the earlier name.
+    let key = "--key aB3-x!4b6f0d";
+    let consumer = proxy.consumer_with("Shop", &format!("--accept hash_unencoded {key}"));
+    let shown = proxy.command(&["consumer", "show", &consumer.key, "--json"]);
+    let accept = serde_json::json!(["values_unencoded"]);
+    assert_eq!(shown.done().json()["accept"], accept);
     let token = proxy.token(&consumer, &caller.user);
     // A hash with all three characters that need an escape.
     let body = (0..)
@@ -265,21 +270,20 @@ fn a_body_hash_that_is_encoded_once_is_accepted_by_name() {
         });
     let body = body.unwrap();
     let hash = crate::support::signer::body_hash::<sha1::Sha1>(body.as_bytes());
-    let call = |consumer: &Consumer, token: &crate::support::proxy::Token| {
+    let call = |consumer: &Consumer, token: &crate::support::proxy::Token, nonce: &str| {
         let parameters = [
             ("oauth_body_hash", hash.as_str()),
             ("oauth_consumer_key", &consumer.key),
-            ("oauth_nonce", &crate::support::fresh("n")),
+            ("oauth_nonce", &crate::support::fresh(nonce)),
             ("oauth_signature_method", "HMAC-SHA1"),
             ("oauth_timestamp", &crate::support::now().to_string()),
             ("oauth_token", &token.token),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        // The hash goes into the normalized parameters as it is.
-        let normalized = parameters.iter().map(|(name, value)| match name.as_str() {
-            "oauth_body_hash" => format!("{name}={value}"),
-            _ => format!("{name}={}", encode(value)),
-        });
+        // The values go into the normalized parameters as they are.
+        let normalized = parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
         let normalized = normalized.collect::<Vec<_>>().join("&");
         let empty = base_string("POST", &format!("{}/charge", proxy.origin()), &[]);
         let base = format!("{empty}{}", encode(&normalized));
@@ -297,15 +301,21 @@ fn a_body_hash_that_is_encoded_once_is_accepted_by_name() {
             .json(&body)
             .header("Authorization", &header)
     };
-    proxy.passes(call(&consumer, &token));
+    proxy.passes(call(&consumer, &token, "n!"));
     assert_eq!(api.last_request().text(), body);
-    assert!(counted(&proxy, "hash_unencoded") >= 1.0);
+    assert!(counted(&proxy, "values_unencoded") >= 1.0);
     proxy.rejects(
-        call(&caller.consumer, &caller.token),
+        call(&caller.consumer, &caller.token, "n!"),
         401,
         "signature_invalid",
     );
-    proxy.logs(&["signature_invalid", "needs=\"hash_unencoded\""]);
+    proxy.logs(&["signature_invalid", "needs=\"values_unencoded\""]);
+    // The same base string could be that of a call with one more parameter.
+    proxy.rejects(
+        call(&consumer, &token, "n&oauth_p="),
+        401,
+        "signature_invalid",
+    );
 }
 
 #[test]
@@ -322,7 +332,7 @@ fn a_deviation_is_a_member_of_the_record_everywhere() {
     );
     let unknown = proxy.command(&["consumer", "update", &consumer.key, "--accept", "anything"]);
     assert_eq!(unknown.code(), Some(2), "{unknown:?}");
-    assert!(unknown.stderr.contains("hash_unencoded"), "{unknown:?}");
+    assert!(unknown.stderr.contains("values_unencoded"), "{unknown:?}");
     let file = proxy.directory().join("export.jsonl");
     let exported = ["export", file.to_str().unwrap()];
     proxy.command(&exported).done();
