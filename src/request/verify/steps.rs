@@ -1,5 +1,5 @@
-//! The steps of a check for which the server does not wait, in its order. The server takes them one by one, with lookups and the nonce
-//! between them; [`VerifyRules::rejections`] takes all of them, for the signature doctor.
+//! The steps of a check for which the server does not wait, in its order. The server takes them one by one, with lookups and
+//! the nonce between them; [`VerifyRules::rejections`] takes all of them, for the signature doctor.
 
 use std::time::Duration;
 
@@ -64,8 +64,8 @@ impl VerifyRules {
         })
     }
 
-    /// Checks the states of credentials whose signature holds and whose nonce is recorded, and the pinned parameters. `values` returns
-    /// the values of a name that the signature covers.
+    /// Checks the states of credentials whose signature holds and whose nonce is recorded, and the pinned parameters.
+    /// `values` returns the values of a name that the signature covers.
     pub(super) fn check_rights<'v>(
         &self,
         purpose: Purpose,
@@ -84,8 +84,8 @@ impl VerifyRules {
         Ok(())
     }
 
-    /// All reasons for which the server would reject a call with a right signature, in its order; it names the first. `waited` are the
-    /// results of the steps for which it waits: the lookup of the credentials, and the nonce.
+    /// All reasons for which the server would reject a call with a right signature, in its order; it names the first.
+    /// `waited` are the results of the steps for which it waits: the lookup of the credentials, and the nonce.
     pub fn rejections<'v>(
         &self,
         purpose: Purpose,
