@@ -6,6 +6,7 @@
 //! configuration of the README, not as root, also on a read-only root file system; if it cannot write its volume, the error names the
 //! command that allows it.
 //! Promise (Storage and operation): A changed file, list or key of a release does not verify with the commands of the documents.
+//! Promise (Storage and operation): A published program has the list of its crates, which `cargo audit bin` reads.
 
 use std::{fs, path::Path, process::Command, sync::Mutex};
 
@@ -156,6 +157,53 @@ fn the_commands_of_the_page_reject_a_changed_file_list_or_key() {
     assert!(!is_verified(&ours), "no signature");
 }
 
+/// The list of crates in a program.
+fn crates_in(program: &Path) -> Vec<serde_json::Value> {
+    let list = tempfile::NamedTempFile::new().unwrap();
+    let mut dump = Command::new("objcopy");
+    let section = format!(".dep-v0={}", list.path().display());
+    let dump = dump.args(["--dump-section", &section]).arg(program);
+    printed(dump.arg("/dev/null"));
+    let mut python = Command::new("python3");
+    let read = "import sys, zlib; print(zlib.decompress(open(sys.argv[1], 'rb').read()).decode())";
+    let text = printed(python.args(["-c", read]).arg(list.path()));
+    let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+    list["packages"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_program_gets_the_list_of_its_crates() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let program = directory.path().join("countersign");
+    fs::copy(PROGRAM, &program).unwrap();
+    // A list that is there already is replaced.
+    for _ in 0..2 {
+        printed(script("deploy/add-crates").arg(&program));
+    }
+    let version = printed(Command::new(&program).arg("--version"));
+    assert_eq!(
+        version.trim(),
+        concat!("countersign ", env!("CARGO_PKG_VERSION"))
+    );
+    let crates = crates_in(&program);
+    let named = |name: &str| crates.iter().find(|it| it["name"] == name);
+    assert_eq!(named("proptest"), None);
+    assert_eq!(named("cc").unwrap()["kind"], "build");
+    let rustls = named("rustls").unwrap();
+    assert_eq!(
+        (&rustls["kind"], &rustls["source"]),
+        (&serde_json::Value::Null, &"crates.io".into())
+    );
+    let roots = Vec::from_iter(crates.iter().filter(|it| it["root"] == true));
+    let [root] = roots[..] else {
+        panic!("{roots:?}")
+    };
+    assert_eq!(root["name"], "countersign");
+    let mut needed = root["dependencies"].as_array().unwrap().iter();
+    let at = |index: &serde_json::Value| &crates[usize::try_from(index.as_u64().unwrap()).unwrap()];
+    assert!(needed.any(|index| at(index) == rustls));
+}
+
 #[test]
 #[ignore = "builds the program twice: tests/run packages"]
 fn the_plain_build_is_the_same_in_two_directories() {
@@ -200,6 +248,7 @@ fn a_release_has_all_its_files() {
             .arg(at("release"))
             .arg("--fast"),
     );
+    assert!(!crates_in(&file("target/package/countersign")).is_empty());
     drop(place);
     let version = env!("CARGO_PKG_VERSION");
     let mut check = Command::new("sha256sum");
@@ -327,6 +376,7 @@ fn the_image_runs_without_root_and_on_a_read_only_root() {
         let text = fs::read_to_string(root.join("usr/share/doc/countersign").join(name));
         assert!(text.unwrap().contains(part), "{name}");
     }
+    assert!(!crates_in(&root.join("usr/local/bin/countersign")).is_empty());
     let readme = read("README.md");
     let (_, shown) = readme.split_once("```toml\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
