@@ -9,6 +9,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::Command,
 };
@@ -372,5 +373,34 @@ fn a_hosted_ci_runs_the_checks_of_everybody_and_nothing_else() {
             .filter(|line| line.starts_with("- "));
         let commands = Vec::from_iter(steps.filter(|step| !step.starts_with("- cron:")));
         assert_eq!(commands, ["- uses: actions/checkout@v4", "- run: .ci/run"]);
+        assert!(text.contains("\n      CRATES: required\n"));
+    }
+}
+
+#[test]
+fn a_hosted_ci_fails_where_the_crates_cannot_be_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    for (path, text) in [
+        (".ci/run", read(".ci/run")),
+        // Has no `deny`, and cannot install it.
+        ("bin/cargo", "#!/bin/sh\n[ $1 != deny ]\n".to_owned()),
+        ("tests/run", "#!/bin/sh\necho tested\n".to_owned()),
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let search = std::env::var("PATH").unwrap();
+    let search = format!("{}:{search}", root.join("bin").display());
+    for (crates, passes) in [("", true), ("required", false)] {
+        let mut run = Command::new(root.join(".ci/run"));
+        let run = run.env("PATH", &search).env("CRATES", crates).output();
+        let run = run.unwrap();
+        let told = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.success(), passes, "{told}");
+        assert_eq!(run.stdout == b"tested\n", passes);
+        assert!(told.contains("NOT CHECKED: the crates; "), "{told}");
     }
 }
