@@ -61,7 +61,7 @@ fn identity(seen: &Seen) -> String {
         "iss": "https://wiki.example.org", "aud": WIKI_KEY, "iat": now(), "exp": now() + 60, "sub": "17", "username": "Alice",
         "nonce": String::from_utf8(nonce.expect("a nonce").1).unwrap(),
     });
-    let key = EncodingKey::from_secret(WIKI_SECRET.as_bytes());
+    let key = EncodingKey::from_secret(WIKI_SECRET.as_bytes()).unwrap();
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &key).unwrap()
 }
 
