@@ -33,9 +33,6 @@ pub enum StartError {
     /// The system gives no randomness.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
-    /// Two metrics have one name.
-    #[error("cannot count: {0}")]
-    Metrics(#[from] prometheus::Error),
     /// The files of TLS, on the public listener, to the API or to the login endpoint.
     #[error(transparent)]
     Tls(#[from] TlsError),
