@@ -283,7 +283,7 @@ fn rejected(
     if purpose == Purpose::RequestToken {
         let sent = protocol.value(ProtocolParameter::Callback);
         let requested = sent.or_else(|| Some(only_callback(&consumer).ok()?.as_bytes()));
-        match requested.map(|requested| callback::accept(consumer.callbacks(), requested)) {
+        match requested.map(|requested| callback::accept(&consumer.callbacks, requested)) {
             None => rejections.push(told(
                 "parameter_absent",
                 "oauth_callback is missing; the only registered one stands in for a consumer with --accept callback_absent",
