@@ -5,7 +5,6 @@
 
 pub mod per_thread;
 mod process;
-mod verdict;
 
 use std::{
     sync::{Arc, OnceLock, atomic::AtomicU64},
@@ -22,8 +21,12 @@ use prometheus_client::{
 use strum::VariantArray as _;
 
 use self::per_thread::{Counts, Histogram, NamedCounters, VerdictCounters};
-pub use self::verdict::{Outcome, Verdict};
-use super::{charts::RequestCounts, consumer_calls::AcceptedCalls};
+pub use super::calls::verdict::{Outcome, Verdict};
+use super::{
+    calls::{facts::OtherSecret, record::CallRecord},
+    charts::RequestCounts,
+    consumer_calls::AcceptedCalls,
+};
 
 /// Upper bounds in seconds, from below a cache hit to a store that hangs.
 const VERIFY_BOUNDS: &[f64] = &[
@@ -235,28 +238,30 @@ impl Metrics {
         self.requests.inc(verdict);
     }
 
-    /// Counts the verdict that would have rejected a request that `observe` let through. The request itself counts as
-    /// [`Verdict::Observed`].
-    pub fn observed(&self, verdict: Verdict) {
-        self.observed.inc(verdict);
+    /// Counts what few calls have: accepted deviations, a previous secret, a wrong clock or signature, and the verdict that would have
+    /// rejected a call that `observe` let through, which itself counts as [`Verdict::Observed`].
+    pub fn rare(&self, call: &CallRecord<'_>) {
+        for deviation in call.deviation.iter() {
+            let deviation = [("deviation", deviation.as_str())];
+            self.deviations.get_or_create(&deviation).inc();
+        }
+        if call.secret == Some(OtherSecret::Previous) {
+            self.previous_secrets.inc();
+        }
+        if let Some(seconds) = call.skew_seconds {
+            self.clock_skew(seconds);
+        }
+        if let Some(word) = call.diagnosis.word() {
+            self.diagnoses.get_or_create(&[("diagnosis", word)]).inc();
+        }
+        if let Some(verdict) = call.observed() {
+            self.observed.inc(verdict);
+        }
     }
 
     /// The requests that `observe` let through and `enforce` would reject.
     pub fn all_observed(&self) -> u64 {
         self.observed.counts().sum()
-    }
-
-    /// Counts a deviation that was accepted.
-    pub fn deviated(&self, deviation: &'static str) {
-        let deviation = [("deviation", deviation)];
-        self.deviations.get_or_create(&deviation).inc();
-    }
-
-    /// Counts the known mistake that makes a wrong signature.
-    pub fn diagnosed(&self, mistake: &'static str) {
-        self.diagnoses
-            .get_or_create(&[("diagnosis", mistake)])
-            .inc();
     }
 
     /// Counts a TLS handshake that failed.
