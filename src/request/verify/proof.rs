@@ -7,7 +7,7 @@ use crate::{
     base::clock::UnixTime,
     oauth::{
         BaseString, Credentials, Deviation, DeviationSet, Key, Parameters, RsaPublicKey, Selection,
-        SignatureHolds, SignatureMethod, SigningKey, diagnosis::Diagnosed, signature,
+        SignatureHolds, SignatureMethod, SigningKey, signature,
     },
     records::store::{cached::SecretAge, record::Dialect},
     request::parse::signed::SignedRequest,

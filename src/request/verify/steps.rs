@@ -3,14 +3,13 @@
 
 use std::time::Duration;
 
-use super::{
-    Advice, Credential, Diagnosed, Purpose, VerifyRejection, VerifyRules, advice, clock, skew::skew,
-};
+use super::{Advice, Credential, Purpose, VerifyRejection, VerifyRules, advice, clock, skew::skew};
 use crate::{
     base::{clock::UnixTime, findings::Findings},
-    oauth::{Credentials, Pinned, SignatureMethod, is_body_hash},
+    oauth::{Credentials, Pinned, SignatureMethod, diagnosis::Diagnosed, is_body_hash},
     records::store::cached::{ConsumerCredentials, SecretAge},
-    request::{parse::signed::SignedRequest, rejections::SenderProof},
+    request::parse::signed::SignedRequest,
+    telemetry::calls::facts::SenderProof,
 };
 
 impl VerifyRules {
