@@ -18,6 +18,7 @@ use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     oauth::percent,
     operator::reasons::{self, access_line},
+    request::rejections::KeptCall,
     run::app::StartError,
     telemetry::lines::visible,
 };
@@ -125,15 +126,18 @@ fn read(log: &Path, key: &ConsumerKey) -> Result<Vec<Value>, CommandError> {
     let (mut groups, mut access_lines) = (Vec::new(), 0_u64);
     let mut lines = Lines(BufReader::new(input));
     while let Some(line) = lines.next().about(log.display())? {
-        let Some(call) = access_line::read(&line) else {
+        let Some((time, call)) = access_line::read(&line) else {
             continue;
         };
         access_lines += 1;
-        if let Some(mut rejection) = call.rejection()
-            && rejection.consumer.as_deref() == Some(key.as_str())
-        {
-            rejection.number = access_lines;
-            reasons::count(&mut groups, &Arc::new(rejection));
+        if call.is_rejected() && call.named_consumer() == Some(key.as_str()) {
+            let rejected = KeptCall {
+                number: access_lines,
+                time,
+                is_registered: call.consumer.is_some(),
+                ..KeptCall::from(call)
+            };
+            reasons::count(&mut groups, &Arc::new(rejected));
         }
     }
     if access_lines == 0 {

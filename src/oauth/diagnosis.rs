@@ -9,10 +9,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use self::recipe::Recipe;
-pub use self::{recipe::Pair, table::TABLE};
+pub use self::{recipe::Pair, table::Mistake};
 use super::{
     method::SignatureMethod, name::ProtocolParameter, origin::Scheme, parameters::Parameters,
     rsa::RsaPublicKey,
@@ -79,6 +77,9 @@ pub struct OtherUrl {
     pub internal: bool,
 }
 
+/// The word of a wrong signature that was not examined, or not to the end.
+const SKIPPED: &str = "skipped";
+
 /// At most this many of [`WrongSignature::other_urls`] are tried.
 pub const MAX_URLS: usize = 8;
 
@@ -97,42 +98,45 @@ pub fn pairs(parameters: &Parameters) -> Vec<Pair> {
         .collect()
 }
 
-/// A mistake that consumers are known to make when they sign: a row of the [`TABLE`].
-pub struct Mistake {
-    /// Its fixed name, a label of metrics and logs.
-    pub word: &'static str,
-    /// The advice for the consumer's author, in one sentence.
-    pub advice: &'static str,
-    /// Makes the mistake: returns the ways to sign that it may lead to.
-    make: for<'a> fn(&Recipe<'a>) -> Vec<Recipe<'a>>,
+/// The search for the mistake that made a wrong signature.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Diagnosed {
+    /// This mistake made it.
+    Known(Mistake),
+    /// No known mistake made it, or none is looked for.
+    #[default]
+    Unknown,
+    /// It was not looked for, or not to the end: the request is too large, or too many signatures are wrong at present.
+    Skipped,
 }
 
-impl Mistake {
-    /// Whether only somebody who knows the consumer's secret can have made it. An earlier secret proves nothing: it may have
-    /// been replaced because others knew it.
-    pub fn proves_secret(&self) -> bool {
-        !table::WITHOUT_SECRET.contains(&self.word)
+impl Diagnosed {
+    /// The mistake, if it was found.
+    #[must_use]
+    pub const fn mistake(self) -> Option<Mistake> {
+        match self {
+            Self::Known(mistake) => Some(mistake),
+            Self::Unknown | Self::Skipped => None,
+        }
     }
-}
 
-impl PartialEq for Mistake {
-    fn eq(&self, other: &Self) -> bool {
-        self.word == other.word
+    /// The word of logs and metrics.
+    #[must_use]
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Known(mistake) => Some(mistake.word()),
+            Self::Skipped => Some(SKIPPED),
+            Self::Unknown => None,
+        }
     }
-}
 
-impl Eq for Mistake {}
-
-impl fmt::Display for Mistake {
-    /// `word: advice`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.word, self.advice)
-    }
-}
-
-impl fmt::Debug for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word)
+    /// Reads a [`word`](Self::word); [`Diagnosed::Unknown`] if it is not one.
+    #[must_use]
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            SKIPPED => Self::Skipped,
+            word => word.parse().map_or(Self::Unknown, Self::Known),
+        }
     }
 }
 
@@ -140,7 +144,7 @@ impl fmt::Debug for Mistake {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The mistakes, one or two.
-    pub mistakes: Vec<&'static Mistake>,
+    pub mistakes: Vec<Mistake>,
     /// The base string that the consumer signed.
     pub base_string: Vec<u8>,
 }
@@ -169,8 +173,8 @@ pub fn diagnose_thoroughly(attempt: &WrongSignature) -> Option<Diagnosis> {
     let right = Recipe::right(attempt);
     let search = |from: &_, made, ways| search(from, made, ways, &|| true).ok().flatten();
     search(&right, None, usize::MAX).or_else(|| {
-        TABLE.iter().find_map(|first| {
-            let wrong = (first.make)(&right);
+        Mistake::ALL.iter().find_map(|&first| {
+            let wrong = first.make(&right);
             let mut ways = wrong.iter().take(WAYS);
             ways.find_map(|wrong| search(wrong, Some(first), WAYS))
         })
@@ -181,12 +185,12 @@ pub fn diagnose_thoroughly(attempt: &WrongSignature) -> Option<Diagnosis> {
 /// this many `ways` are tried.
 fn search(
     recipe: &Recipe<'_>,
-    first: Option<&'static Mistake>,
+    first: Option<Mistake>,
     ways: usize,
     may_go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Diagnosis>, Stopped> {
-    for mistake in TABLE.iter().filter(|it| Some(*it) != first) {
-        let wrong = (mistake.make)(recipe);
+    for mistake in Mistake::ALL.iter().copied().filter(|it| Some(*it) != first) {
+        let wrong = mistake.make(recipe);
         // No recipe leads to a signature that no key of this consumer can have made.
         let possible = wrong.iter().take(ways).filter(|it| !it.readings.is_empty());
         for wrong in possible {

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 pub use crate::provider::respond::mistake::{mistake, words};
 use crate::{
+    oauth::diagnosis::{Diagnosed, Mistake},
     provider::respond,
-    request::rejections::{REPLACED_SECRET, ReasonCount, RecordedRejection, Rejections, sort},
+    request::rejections::{KeptCall, ReasonCount, Rejections, sort},
+    telemetry::calls::record::CallRecord,
 };
 
 /// Groups rejections, the newest first, by consumer and reason.
-pub fn grouped<'a>(
-    newest: impl DoubleEndedIterator<Item = &'a Arc<RecordedRejection>>,
-) -> Vec<ReasonCount> {
+pub fn grouped<'a>(newest: impl DoubleEndedIterator<Item = &'a Arc<KeptCall>>) -> Vec<ReasonCount> {
     let mut groups = Vec::new();
     newest.rev().for_each(|one| count(&mut groups, one));
     sort(&mut groups);
@@ -25,10 +25,11 @@ pub fn grouped<'a>(
 }
 
 /// Counts a call that is later than all others of these groups.
-pub fn count(groups: &mut Vec<ReasonCount>, one: &Arc<RecordedRejection>) {
+pub fn count(groups: &mut Vec<ReasonCount>, one: &Arc<KeptCall>) {
+    let consumer = one.call.named_consumer();
     let known = groups
         .iter_mut()
-        .find(|known| known.newest.consumer == one.consumer && known.is_of(one));
+        .find(|known| known.newest.call.named_consumer() == consumer && known.is_of(one));
     match known {
         Some(known) => known.add(one),
         None => groups.push(ReasonCount::new(one)),
@@ -38,9 +39,10 @@ pub fn count(groups: &mut Vec<ReasonCount>, one: &Arc<RecordedRejection>) {
 /// The reasons of the calls that name a consumer, registered or not, and those of faults in such calls.
 pub fn of_consumer(rejections: &Rejections, key: &str) -> Vec<ReasonCount> {
     let newest = rejections.newest();
+    let is_other = |one: &KeptCall| !one.is_registered || one.call.is_fault();
     let others = newest
         .iter()
-        .filter(|one| one.consumer.as_deref() == Some(key) && (!one.is_registered || one.is_fault));
+        .filter(|one| one.call.named_consumer() == Some(key) && is_other(one));
     let mut groups = rejections.reasons(Some(key));
     for other in grouped(others) {
         match groups.iter_mut().find(|known| known.is_of(&other.newest)) {
@@ -61,18 +63,19 @@ pub fn views(mut groups: Vec<ReasonCount>) -> Vec<Value> {
 /// A reason as `/v1/rejections/summary` and `why --json` show it.
 pub fn view(group: &ReasonCount) -> Value {
     let mut members = json!(group);
-    members["mistake"] = mistake(&group.newest).into();
-    members["advice"] = advice(&group.newest).into();
+    members["mistake"] = mistake(&group.newest.call).into();
+    members["advice"] = advice(&group.newest.call).into();
     members["newest"] = json!(*group.newest);
     members
 }
 
 /// What the calls of a group prove about their sender.
 pub fn proof(group: &ReasonCount) -> String {
-    match &group.newest.consumer {
+    let newest = &group.newest.call;
+    match newest.named_consumer() {
         None => "names no consumer".to_owned(),
         // It may have been replaced because others know it.
-        Some(_) if group.newest.diagnosis == Some(REPLACED_SECRET) => {
+        Some(_) if newest.diagnosis == Diagnosed::Known(Mistake::PreviousSecret) => {
             "made with its secret before the last rotation, which others may know".to_owned()
         }
         Some(_) => proof_of(group.proofs),
@@ -80,7 +83,7 @@ pub fn proof(group: &ReasonCount) -> String {
 }
 
 /// What calls prove about the consumer that they name, by the number of calls with each proof, in the order of
-/// [`SenderProof`](crate::request::rejections::SenderProof).
+/// [`SenderProof`](crate::telemetry::calls::facts::SenderProof).
 pub fn proof_of([verified, secrets, none]: [u64; 3]) -> String {
     let all = verified + secrets + none;
     let some = |count: u64, text: &str| match count == all {
@@ -99,8 +102,8 @@ pub fn proof_of([verified, secrets, none]: [u64; 3]) -> String {
 }
 
 /// The advice for the developer of the consumer, or for the operator.
-pub fn advice(rejection: &RecordedRejection) -> String {
-    match respond::mistake::advice(rejection) {
+pub fn advice(call: &CallRecord<'_>) -> String {
+    match respond::mistake::advice(call) {
         Ok(text) => format!("Tell its developer: {text}."),
         Err(ours) => ours.to_owned(),
     }
@@ -109,34 +112,43 @@ pub fn advice(rejection: &RecordedRejection) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{base::clock::UnixTime, request::rejections::SenderProof};
+    use crate::{
+        base::clock::UnixTime,
+        telemetry::{calls::facts::SenderProof, metrics::Verdict},
+    };
 
     #[test]
     fn groups_are_of_one_consumer_and_reason_and_begin_with_the_oldest() {
         let rejection = |number, consumer: &str, diagnosis, proof| {
-            Arc::new(RecordedRejection {
+            let call = CallRecord {
+                verdict: Verdict::SignatureInvalid,
+                consumer: Some(consumer.into()),
+                diagnosis,
+                proof: Some(proof),
+                ..CallRecord::default()
+            };
+            Arc::new(KeptCall {
                 number,
                 time: UnixTime(number),
-                consumer: Some(consumer.to_owned()),
-                reason: "signature_invalid",
-                diagnosis,
-                proof,
-                ..RecordedRejection::default()
+                ..KeptCall::from(call)
             })
         };
-        let swapped = Some("secrets_swapped");
+        let (unknown, swapped) = (
+            Diagnosed::Unknown,
+            Diagnosed::Known(Mistake::SecretsSwapped),
+        );
         let newest = [
-            rejection(9, "a", None, SenderProof::None),
+            rejection(9, "a", unknown, SenderProof::None),
             rejection(8, "b", swapped, SenderProof::Secrets),
-            rejection(7, "a", None, SenderProof::Verified),
+            rejection(7, "a", unknown, SenderProof::Verified),
             rejection(6, "a", swapped, SenderProof::Secrets),
         ];
         let found = grouped(newest.iter());
         let found = found.iter().map(|group| {
-            let key = group.newest.consumer.as_deref().unwrap();
+            let key = group.newest.call.named_consumer().unwrap();
             (
                 key,
-                group.newest.mistake(),
+                group.newest.call.mistake(),
                 group.count,
                 group.first.0,
                 proof(group),

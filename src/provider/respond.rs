@@ -19,7 +19,6 @@ pub mod theme;
 
 use std::borrow::Cow;
 
-use strum::VariantArray as _;
 use thiserror::Error;
 
 use self::{format::render, frame::Frame};
@@ -169,14 +168,6 @@ fn advised(failure: &Failure) -> Problem {
     problem
 }
 
-/// The usual advice to the caller about a verdict, by its name.
-pub fn advice_of(verdict: &str) -> Option<&'static str> {
-    let known = Verdict::VARIANTS
-        .iter()
-        .find(|known| known.as_str() == verdict);
-    advice::usual(*known?)
-}
-
 /// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what the response says is wrong with
 /// them, the method, the consumer, the token, the body, or the description of a request by another proxy. Neither has anything of a
 /// value.
@@ -213,12 +204,31 @@ pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str
     (names, problem.advice.filter(|_| is_shown))
 }
 
-/// The verdict of a failure in metrics and logs.
-pub fn verdict(failure: &Failure) -> Verdict {
-    failure.problem().verdict
-}
-
 impl Failure {
+    /// The verdict in logs and metrics.
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Parse(rejection) => rejection.verdict(),
+            Self::Body(rejection) => rejection.verdict(),
+            Self::Route(rejection) => rejection.verdict(),
+            Self::Shape(error) => parse::rejection::shape_verdict(error),
+            Self::Verify(rejection) => rejection.verdict(),
+            Self::Policy(rejection) => rejection.verdict(),
+            Self::Issue(rejection) => rejection.verdict(),
+            Self::Forward(rejection) => rejection.verdict(),
+            Self::Page(problem) => problem.verdict,
+            Self::Unverifiable(_) => VerifyFault::VERDICT,
+            Self::Upstream(fault) => fault.verdict(),
+            Self::Busy
+            | Self::Ending
+            | Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => {
+                Verdict::Unavailable
+            }
+            Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) => Verdict::InternalError,
+        }
+    }
+
     /// The content of the response.
     fn problem(&self) -> Problem {
         match self {
@@ -231,14 +241,14 @@ impl Failure {
             Self::Issue(rejection) => rejection.problem(),
             Self::Forward(rejection) => rejection.problem(),
             Self::Page(problem) => Problem::clone(problem),
-            Self::Busy | Self::Ending => Problem::unavailable(problem::SOON),
+            Self::Busy | Self::Ending => Problem::unavailable(self.verdict(), problem::SOON),
             Self::Unverifiable(fault) => fault.problem(),
             Self::Upstream(fault) => fault.problem(),
             Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => {
-                Problem::unavailable(problem::OUTAGE)
+                Problem::unavailable(self.verdict(), problem::OUTAGE)
             }
             Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) => {
-                Problem::plain(500, Verdict::InternalError)
+                Problem::plain(500, self.verdict())
             }
         }
     }

@@ -11,6 +11,7 @@ mod reason_count;
 
 use std::{
     collections::{HashMap, VecDeque},
+    net::IpAddr,
     sync::Arc,
 };
 
@@ -26,7 +27,10 @@ use self::{observed::ObservedDay, reason_count::Counts};
 use crate::{
     base::clock::{Clock, UnixTime},
     records::store::feed::RemembersConsumers,
-    telemetry::{last_day::LastDay, metrics::Verdict},
+    telemetry::{
+        calls::{facts::SenderProof, record::CallRecord},
+        last_day::LastDay,
+    },
 };
 
 /// The last calls that are kept of each registered consumer.
@@ -45,149 +49,110 @@ const OF_OTHERS: usize = 1_000;
 /// The longest text of a rejection, in bytes.
 const MAX_TEXT: usize = 256;
 
-/// The texts of a rejection.
+/// The texts of a rejection: it names one consumer and one token.
 const TEXTS: usize = 9;
 
 /// The most bytes that one consumer takes.
 pub const MOST_BYTES: usize = size_of::<LastDay>()
-    + (OF_CONSUMER + REASONS) * (size_of::<RecordedRejection>() + TEXTS * MAX_TEXT + 32)
+    + (OF_CONSUMER + REASONS) * (size_of::<KeptCall>() + TEXTS * MAX_TEXT + 32)
     + REASONS * (size_of::<ReasonCount>() + base_strings::MOST_BYTES);
 
-/// What a call proves about its sender.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum SenderProof {
-    /// Its signature is right.
-    Verified,
-    /// Its signature is wrong, and made with the consumer's secret: the diagnosis found the mistake.
-    Secrets,
-    /// Nothing: anybody can send the key of a consumer.
-    #[default]
-    None,
-}
-
-/// The diagnosis of a wrong signature that was not examined, or not to the end.
-pub const SKIPPED: &str = "skipped";
-
-/// The diagnosis of a signature that is made with the secret before the last rotation, whose grace has ended or never began.
-pub const REPLACED_SECRET: &str = "previous_secret";
-
 /// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct RecordedRejection {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptCall {
     /// Its number among all rejections of this process.
-    #[serde(skip)]
     pub number: u64,
     /// The time at which the response ended.
     pub time: UnixTime,
-    /// The id of the request; `None` if its head could not be read.
-    pub request_id: Option<String>,
-    /// The method; `None` if the head could not be read.
-    pub method: Option<String>,
-    /// The operation, as in the access log.
-    pub operation: String,
-    /// The consumer that the call names.
-    pub consumer: Option<String>,
-    /// Whether it is registered.
-    #[serde(skip)]
+    /// Its facts.
+    pub call: CallRecord<'static>,
+    /// Whether the consumer that it names is registered.
     pub is_registered: bool,
-    /// What the call proves of that consumer.
-    pub proof: SenderProof,
-    /// It is signed with the consumer's previous secret, during its grace.
-    pub previous_secret: bool,
-    /// The first 8 characters of the token that the call names.
-    pub token: Option<String>,
-    /// The verdict of the access log: of an observed call `observed`, or why it failed then.
-    pub verdict: &'static str,
-    /// Enforcing would reject it. It went on to the API, or would have.
-    #[serde(rename = "observed")]
-    pub is_observed: bool,
-    /// The known mistake that makes the wrong signature; [`SKIPPED`] if it was not looked for. For an observed call without one, the verdict that enforcing
-    /// would give.
-    pub diagnosis: Option<&'static str>,
-    /// The names of the parameters that are missing or not acceptable, percent-encoded and joined by `&`.
-    pub parameters: Option<String>,
-    /// What the response says is wrong with them, or with the method, the consumer, the token or the body.
-    #[serde(rename = "problem")]
-    pub parameters_problem: Option<String>,
-    /// The status of the response; 0 without one.
-    pub status: u16,
-    /// The address of the caller, as trusted proxies name it.
-    pub address: Option<String>,
-    /// The verdict; for an observed call, the one that enforcing would give.
-    #[serde(skip)]
-    pub reason: &'static str,
-    /// This program or the API is at fault for the reason.
-    #[serde(skip)]
-    pub is_fault: bool,
-    /// The seconds by which the consumer's clock is ahead, if that is the reason.
-    #[serde(skip)]
-    pub skew_seconds: Option<i64>,
-    /// The permission that is missing, if that is the reason.
-    #[serde(skip)]
-    pub missing_permission: Option<String>,
-    /// The key of the other rule of the operation that denied the call, if that is the reason.
-    #[serde(skip)]
-    pub denied_by: Option<&'static str>,
     /// The calls of the consumer that were accepted before it, in this process.
-    #[serde(skip)]
     pub accepted_before: u64,
     /// The base strings, if the signature is wrong. Only those of the last call of each reason are kept.
-    #[serde(skip)]
     pub base_strings: Option<Box<BaseStrings>>,
 }
 
-impl RecordedRejection {
-    /// The mistake in the signature, else the verdict.
-    pub fn mistake(&self) -> &'static str {
-        self.diagnosis.unwrap_or(self.reason)
+impl From<CallRecord<'_>> for KeptCall {
+    /// Keeps the facts that the lists show, and cuts long texts. A path may name a user.
+    fn from(call: CallRecord<'_>) -> Self {
+        let shown = CallRecord {
+            path: None,
+            user: None,
+            host: None,
+            upstream: None,
+            cause: None,
+            ..call
+        };
+        Self {
+            call: shown.into_owned(MAX_TEXT),
+            ..Self::default()
+        }
     }
+}
 
-    /// Its consumer was disabled. Such a verdict without that is of a call that lacks a pinned value.
-    pub fn is_of_disabled(&self) -> bool {
-        self.reason == Verdict::ConsumerKeyRefused.as_str() && self.parameters_problem.is_none()
+impl KeptCall {
+    fn proves_nothing(&self) -> bool {
+        self.call.proof.unwrap_or_default() == SenderProof::None
     }
+}
 
-    /// Its token was rejected because it names none.
-    pub fn lacks_token(&self) -> bool {
-        let is_empty = self.token.as_deref().unwrap_or_default().is_empty();
-        is_empty && self.reason == Verdict::TokenRejected.as_str()
-    }
-
-    fn texts(&mut self) -> [Option<&mut String>; TEXTS] {
-        [
-            self.request_id.as_mut(),
-            self.method.as_mut(),
-            Some(&mut self.operation),
-            self.consumer.as_mut(),
-            self.token.as_mut(),
-            self.parameters.as_mut(),
-            self.parameters_problem.as_mut(),
-            self.address.as_mut(),
-            self.missing_permission.as_mut(),
-        ]
+impl Serialize for KeptCall {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Members<'a> {
+            time: UnixTime,
+            request_id: Option<&'a str>,
+            method: Option<&'a str>,
+            operation: &'a str,
+            consumer: Option<&'a str>,
+            proof: SenderProof,
+            previous_secret: bool,
+            token: Option<&'a str>,
+            verdict: &'static str,
+            observed: bool,
+            diagnosis: Option<&'static str>,
+            parameters: Option<&'a str>,
+            problem: Option<&'a str>,
+            status: u16,
+            address: Option<IpAddr>,
+        }
+        let call = &self.call;
+        let members = Members {
+            time: self.time,
+            request_id: call.request_id.as_deref(),
+            method: call.method.as_deref(),
+            operation: call.operation.as_deref().unwrap_or_default(),
+            consumer: call.named_consumer(),
+            proof: call.proof.unwrap_or_default(),
+            previous_secret: call.secret.is_some(),
+            token: call.named_token(),
+            verdict: call.verdict.as_str(),
+            observed: call.observed().is_some(),
+            diagnosis: call.shown_diagnosis(),
+            parameters: call.parameters.as_deref(),
+            problem: call.problem.as_deref(),
+            status: call.status,
+            address: call.caller_address(),
+        };
+        members.serialize(serializer)
     }
 }
 
 /// The last calls, the newest first.
 #[derive(Debug, Default)]
-struct Ring(VecDeque<Arc<RecordedRejection>>);
+struct Ring(VecDeque<Arc<KeptCall>>);
 
 impl Ring {
     /// Adds a call, and returns the one that leaves, which is freed without the lock: the oldest that proves nothing, else
     /// the oldest.
-    fn add(&mut self, one: Arc<RecordedRejection>, most: usize) -> Option<Arc<RecordedRejection>> {
+    fn add(&mut self, one: Arc<KeptCall>, most: usize) -> Option<Arc<KeptCall>> {
         self.0.push_front(one);
         if self.0.len() <= most {
             return None;
         }
-        let unproved = self
-            .0
-            .iter()
-            .rposition(|one| one.proof == SenderProof::None);
+        let unproved = self.0.iter().rposition(|one| one.proves_nothing());
         self.0.remove(unproved.unwrap_or(most))
     }
 }
@@ -246,28 +211,24 @@ impl Rejections {
         }
     }
 
-    /// Adds a rejection of this moment. Long texts are cut.
-    pub fn add(&self, mut rejection: RecordedRejection) {
+    /// Adds a rejection of this moment.
+    pub fn add(&self, mut rejection: KeptCall) {
         rejection.time = self.clock.now();
-        for text in rejection.texts().into_iter().flatten() {
-            text.truncate(text.floor_char_boundary(MAX_TEXT));
-            text.shrink_to_fit();
-        }
         let base_strings = rejection.base_strings.take().map(Arc::from);
-        let is_fault = rejection.is_fault;
-        let consumer = rejection.consumer.clone();
+        let is_fault = rejection.call.is_fault();
+        let consumer = rejection.call.named_consumer().map(str::to_owned);
         let consumer = consumer.filter(|_| rejection.is_registered && !is_fault);
         let mut kept = self.kept.lock();
         kept.number += 1;
         rejection.number = kept.number;
         let one = Arc::new(rejection);
-        if one.is_observed {
+        if one.call.observed().is_some() {
             kept.observed.add(&one);
         }
         let mut forgotten = None;
         let oldest = match consumer {
             Some(key) => {
-                if !kept.consumers.contains_key(&key) && one.proof == SenderProof::None {
+                if !kept.consumers.contains_key(&key) && one.proves_nothing() {
                     forgotten = kept.make_room();
                     kept.unproved.push_back(key.clone());
                 }
@@ -277,7 +238,7 @@ impl Rejections {
             }
             None if is_fault => kept.faults.add(one, OF_OTHERS),
             None => {
-                if one.consumer.is_none() {
+                if one.call.named_consumer().is_none() {
                     kept.unsigned.add(&one, None);
                 }
                 kept.others.add(one, OF_OTHERS)
@@ -288,7 +249,7 @@ impl Rejections {
     }
 
     /// Those that are kept, the newest first.
-    pub fn newest(&self) -> Vec<Arc<RecordedRejection>> {
+    pub fn newest(&self) -> Vec<Arc<KeptCall>> {
         let kept = self.kept.lock();
         let of_consumers = kept.consumers.values().map(|of| &of.last);
         let rings = of_consumers.chain([&kept.others, &kept.faults]);
@@ -307,7 +268,7 @@ impl Rejections {
     }
 
     /// The last calls of a registered consumer, the newest first.
-    pub fn newest_of(&self, consumer: &str) -> Vec<Arc<RecordedRejection>> {
+    pub fn newest_of(&self, consumer: &str) -> Vec<Arc<KeptCall>> {
         let kept = self.kept.lock();
         let of = kept.consumers.get(consumer);
         of.map(|of| of.last.0.iter().cloned().collect())

@@ -77,19 +77,33 @@ pub enum RouteRejection {
 }
 
 impl RouteRejection {
+    /// The verdict in logs and metrics.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Misdirected { .. } => Verdict::Misdirected,
+            Self::PathAbovePrefix => Verdict::BadRequest,
+            Self::NotFound(_) | Self::NotForApi | Self::NoDescription { .. } => Verdict::NotFound,
+            Self::ModeNotOnce | Self::ModeUnknown => Verdict::ParameterRejected,
+            Self::MethodNotAllowed { .. } => Verdict::MethodNotAllowed,
+        }
+    }
+
     /// The content of the response.
     pub fn problem(&self) -> Problem {
+        let verdict = self.verdict();
         match self {
-            Self::Misdirected { .. } => {
-                Problem::plain(421, Verdict::Misdirected).advise(self.to_string())
-            }
-            Self::PathAbovePrefix => Problem::malformed(self),
-            Self::NotFound(None) => Problem::plain(404, Verdict::NotFound),
+            Self::Misdirected { .. } => Problem::plain(421, verdict).advise(self.to_string()),
+            Self::PathAbovePrefix => Problem::malformed(verdict, self),
+            Self::NotFound(None) => Problem::plain(404, verdict),
             Self::NotFound(Some(_)) | Self::NotForApi | Self::NoDescription { .. } => {
-                Problem::plain(404, Verdict::NotFound).advise(self.to_string())
+                Problem::plain(404, verdict).advise(self.to_string())
             }
-            Self::ModeNotOnce | Self::ModeUnknown => Problem::rejected("mode", self.to_string()),
-            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(&allow.to_string()),
+            Self::ModeNotOnce | Self::ModeUnknown => {
+                Problem::rejected(verdict, "mode", self.to_string())
+            }
+            Self::MethodNotAllowed { allow } => {
+                Problem::method_not_allowed(verdict, &allow.to_string())
+            }
         }
     }
 }

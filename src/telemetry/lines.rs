@@ -1,6 +1,6 @@
-//! Records as lines of text, in the library's form.
+//! The lines of the log: those of calls in a form of their own, all others in the library's.
 
-use std::fmt::{self, Debug, Write as _};
+use std::fmt::{self, Debug};
 
 use tracing::{
     Event, Subscriber,
@@ -9,23 +9,69 @@ use tracing::{
 use tracing_subscriber::{
     fmt::{
         FmtContext,
-        format::{Format, FormatEvent, FormatFields, Writer},
+        format::{FormatEvent, FormatFields, Writer},
         time::{FormatTime as _, SystemTime},
     },
     registry::LookupSpan,
 };
 
-/// The target of the records of requests.
+use super::calls::record::CallRecord;
+use crate::base::settings::choices;
+
+choices!(LogFormat);
+
+/// The form of log records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// A line for people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// The target of the records of calls.
 pub const ACCESS: &str = "access";
 
-/// Writes the records of [`ACCESS`], one for each request, without the library's spans and colours, which would take as
-/// long as the rest of the line. The library writes all others.
-pub(super) struct LogLines(pub(super) Format);
+impl CallRecord<'_> {
+    /// Writes the line of the access log.
+    pub fn log(&self) {
+        tracing::info!(target: ACCESS, call = ?Facts(self));
+    }
+}
 
-impl<S, N> FormatEvent<S, N> for LogLines
+/// The facts of a call: `{:?}` writes them for a line of text, `{:#?}` as members of JSON.
+struct Facts<'r>(&'r CallRecord<'r>);
+
+impl Debug for Facts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            let object = serde_json::to_string(self.0).map_err(|_| fmt::Error)?;
+            return f.write_str(&object[1..object.len() - 1]);
+        }
+        let mut separator = "";
+        self.0.show(|name, value| {
+            write!(f, "{separator}{name}={value}")?;
+            separator = " ";
+            Ok(())
+        })
+    }
+}
+
+/// Writes the records of [`ACCESS`], one for each call. The library writes all others.
+///
+/// tracing passes on no value with fields, so the record of a call is one field, which knows how to write itself. A record of the
+/// library has a field for each fact, of which most are absent, and takes longer.
+pub(super) struct LogLines<F> {
+    pub(super) form: LogFormat,
+    pub(super) library: F,
+}
+
+impl<S, N, F> FormatEvent<S, N> for LogLines<F>
 where
     S: Subscriber + for<'s> LookupSpan<'s>,
     N: for<'w> FormatFields<'w> + 'static,
+    F: FormatEvent<S, N>,
 {
     fn format_event(
         &self,
@@ -34,89 +80,116 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         if event.metadata().target() != ACCESS {
-            return self.0.format_event(context, writer, event);
+            return self.library.format_event(context, writer, event);
         }
+        let [begin, middle, end] = match self.form {
+            LogFormat::Text => ["", "  INFO access: ", ""],
+            LogFormat::Json => [
+                "{\"timestamp\":\"",
+                "\",\"level\":\"INFO\",",
+                ",\"target\":\"access\"}",
+            ],
+        };
+        writer.write_str(begin)?;
         SystemTime.format_time(&mut writer)?;
-        write!(writer, "  INFO {ACCESS}:")?;
-        let mut fields = Fields(Visible(&mut writer), Ok(()));
-        event.record(&mut fields);
-        fields.1?;
-        writeln!(writer)
+        writer.write_str(middle)?;
+        let mut facts = WrittenFacts(writer.by_ref(), self.form, Ok(()));
+        event.record(&mut facts);
+        facts.2?;
+        writeln!(writer, "{end}")
     }
 }
 
-/// Writes fields; the result of the last write, or the first error.
-struct Fields<W>(Visible<W>, fmt::Result);
+/// Writes the facts of a call in a form; the result of that.
+struct WrittenFacts<'w>(Writer<'w>, LogFormat, fmt::Result);
 
-impl<W: fmt::Write> Visit for Fields<W> {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.1 = self.1.and_then(|()| write!(self.0, " {field}={value:?}"));
+impl Visit for WrittenFacts<'_> {
+    fn record_debug(&mut self, _: &Field, facts: &dyn Debug) {
+        self.2 = match self.1 {
+            LogFormat::Text => write!(self.0, "{facts:?}"),
+            LogFormat::Json => write!(self.0, "{facts:#?}"),
+        };
     }
 }
-
-/// Writes control characters escaped, as Rust does in a string: no text of others may begin a line or move the cursor.
-struct Visible<W>(W);
 
 /// The text with control characters escaped: it stays one line and steers no terminal.
 pub fn visible(text: &str) -> String {
-    let mut line = Visible(String::with_capacity(text.len()));
-    // Writing to a `String` never fails.
-    let _ = line.write_str(text);
-    line.0
-}
-
-impl<W: fmt::Write> fmt::Write for Visible<W> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
-            if character.is_control() {
-                write!(self.0, "{}", character.escape_default())?;
-            } else {
-                self.0.write_char(character)?;
-            }
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_control() {
+            true => line.extend(character.escape_default()),
+            false => line.push(character),
         }
-        Ok(())
     }
+    line
 }
 
 #[cfg(test)]
 mod tests {
-    use tracing_subscriber::layer::SubscriberExt as _;
-
-    use super::{super::tests::CapturedLog, *};
+    use super::{super::tests::written, *};
+    use crate::telemetry::calls::{facts::Reason, verdict::Verdict};
 
     #[test]
-    fn an_access_line_is_what_the_library_would_write_and_nothing_in_it_steers_a_terminal() {
-        let captured = CapturedLog::default();
-        let writer = captured.clone();
-        let format = Format::default().with_ansi(false);
-        let lines = tracing_subscriber::fmt::layer()
-            .event_format(LogLines(format))
-            .with_ansi(false)
-            .with_writer(move || writer.clone());
-        let subscriber = tracing_subscriber::registry().with(lines);
-        tracing::subscriber::with_default(subscriber, || {
-            for target in [true, false] {
-                let (path, absent) = ("/x", None::<&str>);
-                match target {
-                    true => {
-                        tracing::info!(target: ACCESS, path, status = 200, ms = 1.5, absent, by = %path);
-                    }
-                    false => {
-                        tracing::info!(target: "access:", path, status = 200, ms = 1.5, absent, by = %path);
-                    }
-                }
-            }
-            tracing::info!(target: ACCESS, path = %"/\u{1b}[31m\n\u{9b}é", verdict = "a\nb");
-        });
-        let text = captured.take();
+    fn both_forms_have_the_facts_of_a_call_in_their_order() {
+        let call = CallRecord {
+            method: Some("GET".into()),
+            path: Some("/x".into()),
+            status: 200,
+            verdict: Verdict::Observed,
+            consumer: Some("shop".into()),
+            peer: Some([127, 0, 0, 1].into()),
+            problem: Some("it is wrong".into()),
+            reason: Some(Reason::Observed(Verdict::NonceUsed)),
+            ms: Some(std::time::Duration::from_nanos(1_234_567)),
+            ..CallRecord::default()
+        };
+        let text = written(LogFormat::Text, || call.log());
         // All times have the same length.
-        let lines: Vec<&str> = text.lines().map(|line| &line[27..]).collect();
         assert_eq!(
-            lines[0],
-            "  INFO access: path=\"/x\" status=200 ms=1.5 by=/x"
+            &text[27..],
+            "  INFO access: method=\"GET\" path=\"/x\" status=200 verdict=\"observed\" consumer=shop peer=127.0.0.1 \
+             reason=\"nonce_used\" problem=\"it is wrong\" ms=1.235\n"
         );
-        assert_eq!(lines[0], lines[1].replace("access::", "access:"));
-        let visible = "  INFO access: path=/\\u{1b}[31m\\n\\u{9b}é verdict=\"a\\nb\"";
-        assert_eq!(lines[2..], [visible]);
+        let json = written(LogFormat::Json, || call.log());
+        assert_eq!(
+            json.split_once("Z\"").unwrap().1,
+            ",\"level\":\"INFO\",\"method\":\"GET\",\"path\":\"/x\",\"status\":200,\"verdict\":\"observed\",\"consumer\":\"shop\",\
+             \"peer\":\"127.0.0.1\",\"reason\":\"nonce_used\",\"problem\":\"it is wrong\",\"ms\":1.235,\"target\":\"access\"}\n"
+        );
+    }
+
+    #[test]
+    fn lines_of_calls_have_the_frame_of_the_library() {
+        let call = CallRecord::default();
+        for form in [LogFormat::Text, LogFormat::Json] {
+            let ours = written(form, || call.log());
+            let library = written(form, || {
+                tracing::info!(target: "acces_", status = 0, verdict = "aborted");
+            });
+            let [ours, library] =
+                [ours, library].map(|line| line.split_once('Z').unwrap().1.to_owned());
+            assert_eq!(ours, library.replace("acces_", "access"));
+        }
+    }
+
+    #[test]
+    fn no_fact_forges_a_fact_begins_a_line_or_steers_a_terminal() {
+        let odd = "x\" status=200\n2026-11-27T03:54:15Z  INFO access: \u{1b}[31m\u{9b}";
+        let call = CallRecord {
+            path: Some(odd.into()),
+            host: Some(odd.into()),
+            ..CallRecord::default()
+        };
+        let shown = "\"x\\\" status=200\\n2026-11-27T03:54:15Z  INFO access: \\u{1b}[31m\\u{9b}\"";
+        let text = written(LogFormat::Text, || call.log());
+        assert_eq!(
+            &text[27..],
+            format!("  INFO access: path={shown} status=0 verdict=\"aborted\" host={shown}\n")
+        );
+        let json = written(LogFormat::Json, || call.log());
+        assert!(
+            json.trim_end().chars().all(|it| !it.is_ascii_control()),
+            "{json}"
+        );
     }
 }

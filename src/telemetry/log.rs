@@ -13,11 +13,12 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
+pub use super::lines::LogFormat;
 use super::{
     lines::LogLines,
     queue::{Queue, ToQueue},
 };
-use crate::base::settings::{choices, deserialize_text, section, texts};
+use crate::base::settings::{deserialize_text, section, texts};
 
 /// The targets that may write below `info`, with all targets below them.
 const OWN_TARGETS: [&str; 2] = ["countersign", "audit"];
@@ -129,17 +130,6 @@ texts! {
     LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
 }
 deserialize_text!(LogLevel);
-choices!(LogFormat);
-
-/// The form of log records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// A line for people.
-    Text,
-    /// A JSON object a line.
-    Json,
-}
 
 /// The log could not be started or changed.
 #[derive(Debug, Error)]
@@ -209,7 +199,7 @@ pub fn is_stalled() -> bool {
 }
 
 /// Makes the log without starting it; tests give it another place to write to.
-fn subscriber<W>(
+pub(super) fn subscriber<W>(
     form: LogFormat,
     level: &LogLevel,
     writer: W,
@@ -220,11 +210,16 @@ where
     let (filter, handle) = reload::Layer::new(level.targets());
     // Colours are for terminals; a log collector would keep their escape sequences.
     let lines = layer().with_ansi(false).with_writer(writer);
+    let library = format::Format::default().with_ansi(false);
     let lines = match form {
-        LogFormat::Text => lines
-            .event_format(LogLines(format::Format::default().with_ansi(false)))
-            .boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Text => lines.event_format(LogLines { form, library }).boxed(),
+        LogFormat::Json => {
+            let library = library.json().flatten_event(true);
+            lines
+                .json()
+                .event_format(LogLines { form, library })
+                .boxed()
+        }
     };
     let subscriber = Registry::default().with(filter).with(lines);
     (subscriber, LogControl(handle))

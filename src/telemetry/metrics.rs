@@ -4,7 +4,6 @@
 //! signed correctly, of which there are at most [`MAX_CONSUMERS`]. No caller can add one.
 
 pub mod per_thread;
-mod verdict;
 
 use std::{
     sync::OnceLock,
@@ -18,8 +17,12 @@ use prometheus::{
 use strum::VariantArray as _;
 
 use self::per_thread::{Histogram, NamedCounters, SecondLabel, Series, VerdictCounters};
-pub use self::verdict::{Outcome, Verdict};
-use super::{charts::RequestCounts, consumer_calls::AcceptedCalls};
+pub use super::calls::verdict::{Outcome, Verdict};
+use super::{
+    calls::{facts::OtherSecret, record::CallRecord},
+    charts::RequestCounts,
+    consumer_calls::AcceptedCalls,
+};
 
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -227,10 +230,26 @@ impl Metrics {
         self.requests.inc(verdict);
     }
 
-    /// Counts the verdict that would have rejected a request that `observe` let through. The request itself counts as
-    /// [`Verdict::Observed`].
-    pub fn observed(&self, verdict: Verdict) {
-        self.observed.with_label_values(&[verdict.as_str()]).inc();
+    /// Counts what few calls have: accepted deviations, a previous secret, a wrong clock or signature, and the verdict that would have
+    /// rejected a call that `observe` let through, which itself counts as [`Verdict::Observed`].
+    pub fn rare(&self, call: &CallRecord<'_>) {
+        for deviation in call.deviation.iter() {
+            self.deviations
+                .with_label_values(&[deviation.as_str()])
+                .inc();
+        }
+        if call.secret == Some(OtherSecret::Previous) {
+            self.previous_secrets.inc();
+        }
+        if let Some(seconds) = call.skew_seconds {
+            self.clock_skew(seconds);
+        }
+        if let Some(word) = call.diagnosis.word() {
+            self.diagnoses.with_label_values(&[word]).inc();
+        }
+        if let Some(verdict) = call.observed() {
+            self.observed.with_label_values(&[verdict.as_str()]).inc();
+        }
     }
 
     /// The requests that `observe` let through and `enforce` would reject.
@@ -243,16 +262,6 @@ impl Metrics {
         let families = self.observed.collect();
         let counts = families.iter().flat_map(|family| family.get_metric());
         counts.map(|one| one.get_counter().get_value() as u64).sum()
-    }
-
-    /// Counts a deviation that was accepted.
-    pub fn deviated(&self, deviation: &'static str) {
-        self.deviations.with_label_values(&[deviation]).inc();
-    }
-
-    /// Counts the known mistake that makes a wrong signature.
-    pub fn diagnosed(&self, mistake: &'static str) {
-        self.diagnoses.with_label_values(&[mistake]).inc();
     }
 
     /// Counts a TLS handshake that failed.

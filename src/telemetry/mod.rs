@@ -1,6 +1,7 @@
 //! The log, the metrics, the ids of requests, and the redaction of secrets.
 
 pub mod audit;
+pub mod calls;
 pub mod causes;
 pub mod charts;
 pub mod conditions;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::{
     InstrumentationScope, KeyValue,
     propagation::{Extractor, TextMapPropagator as _},
@@ -19,6 +19,7 @@ use opentelemetry_sdk::{
 use prometheus::IntCounter;
 use tokio::sync::{mpsc, oneshot};
 
+use super::calls::record::CallRecord;
 use crate::base::http_fields::single;
 
 /// The field that names trace and span, and whether the trace is recorded.
@@ -65,29 +66,12 @@ pub struct ToApi {
     pub keeps_state: bool,
 }
 
-/// A request that has ended.
-pub struct Ended<'a> {
-    /// Its method.
-    pub method: &'a Method,
-    /// The label of its operation.
-    pub operation: &'a str,
-    /// Its path, without the query.
-    pub path: &'a str,
-    /// The status of the response; 0 if there is none.
-    pub status: u16,
-    /// The name of the outcome.
-    pub verdict: &'static str,
-    /// The consumer, if the signature holds.
-    pub consumer: Option<&'a str>,
-    /// Its id.
-    pub request_id: &'a str,
-    /// Its duration.
-    pub took: Duration,
-    /// Of that, the verification.
+/// The durations of the steps of a request that only its trace shows.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps {
+    /// The verification.
     pub verify: Option<Duration>,
-    /// Of that, the API up to the head of its response.
-    pub upstream: Option<Duration>,
-    /// Of that, the time after the last step.
+    /// The time after the last step.
     pub rest: Duration,
 }
 
@@ -114,11 +98,10 @@ impl Traces {
     }
 
     /// Makes the spans of a request that ends now.
-    pub fn end(&self, trace: &Trace, ended: &Ended<'_>) {
+    pub fn end(&self, trace: &Trace, call: &CallRecord<'_>, steps: Steps) {
         if trace.flags.is_sampled() {
-            let sent = self
-                .queue
-                .try_send(TraceMessage::Spans(spans(trace, ended)));
+            let spans = TraceMessage::Spans(spans(trace, call, steps));
+            let sent = self.queue.try_send(spans);
             if sent.is_err() {
                 self.dropped.inc();
             }
@@ -178,67 +161,78 @@ static SCOPE: LazyLock<InstrumentationScope> = LazyLock::new(|| {
         .build()
 });
 
-fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
-    let end = SystemTime::now();
-    let start = end.checked_sub(ended.took).unwrap_or(end);
+/// The span of a whole call that ends at this time.
+fn whole(trace: &Trace, call: &CallRecord<'_>, end: SystemTime) -> SpanData {
     // Callers have no influence on names.
-    let method = match *ended.method {
-        Method::GET
-        | Method::HEAD
-        | Method::POST
-        | Method::PUT
-        | Method::PATCH
-        | Method::DELETE
-        | Method::OPTIONS => ended.method.as_str().to_owned(),
-        _ => "_OTHER".to_owned(),
-    };
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    let mut known = known.into_iter();
+    let method = known.find(|known| Some(*known) == call.method.as_deref());
+    let method = method.unwrap_or("_OTHER");
     // Without the methods that the operation lists.
-    let route = ended.operation.rsplit(' ').next().unwrap_or_default();
-    let mut attributes = vec![
-        KeyValue::new("http.request.method", method.clone()),
-        KeyValue::new("http.route", route.to_owned()),
-        KeyValue::new("url.path", shortened(ended.path)),
-        KeyValue::new("countersign.verdict", ended.verdict),
-        KeyValue::new("countersign.request_id", ended.request_id.to_owned()),
-    ];
-    if ended.status != 0 {
-        attributes.push(KeyValue::new(
-            "http.response.status_code",
-            i64::from(ended.status),
-        ));
-    }
-    if let Some(consumer) = ended.consumer {
-        attributes.push(KeyValue::new("countersign.consumer", consumer.to_owned()));
-    }
-    let is_error = ended.status == 0 || ended.status >= 500;
-    let whole = SpanData {
+    let operation = call.operation.as_deref().unwrap_or_default();
+    let route = operation.rsplit(' ').next().unwrap_or_default();
+    let is_error = call.status == 0 || call.status >= 500;
+    SpanData {
         span_context: context(trace.id, trace.span, trace.flags),
         parent_span_id: trace.parent,
         parent_span_is_remote: trace.is_callers(),
         span_kind: SpanKind::Server,
         name: format!("{method} {route}").into(),
-        start_time: start,
+        start_time: end.checked_sub(call.ms.unwrap_or_default()).unwrap_or(end),
         end_time: end,
-        attributes,
+        attributes: attributes(call, method, route.to_owned()),
         dropped_attributes_count: 0,
         events: Default::default(),
         links: Default::default(),
-        status: if is_error {
-            Status::error(ended.verdict)
-        } else {
-            Status::Unset
+        status: match is_error {
+            true => Status::error(call.verdict.as_str()),
+            false => Status::Unset,
         },
         instrumentation_scope: SCOPE.clone(),
-    };
+    }
+}
+
+/// What a trace shows of a call.
+fn attributes(call: &CallRecord<'_>, method: &'static str, route: String) -> Vec<KeyValue> {
+    let id = call.request_id.as_deref().unwrap_or_default().to_owned();
+    let mut attributes = vec![
+        KeyValue::new("http.request.method", method),
+        KeyValue::new("http.route", route),
+        KeyValue::new(
+            "url.path",
+            shortened(call.path.as_deref().unwrap_or_default()),
+        ),
+        KeyValue::new("countersign.verdict", call.verdict.as_str()),
+        KeyValue::new("countersign.request_id", id),
+    ];
+    if call.status != 0 {
+        attributes.push(KeyValue::new(
+            "http.response.status_code",
+            i64::from(call.status),
+        ));
+    }
+    // Only of a right signature.
+    if let Some(consumer) = &call.consumer {
+        attributes.push(KeyValue::new(
+            "countersign.consumer",
+            consumer.clone().into_owned(),
+        ));
+    }
+    attributes
+}
+
+fn spans(trace: &Trace, call: &CallRecord<'_>, steps: Steps) -> Vec<SpanData> {
+    let end = SystemTime::now();
+    let whole = whole(trace, call, end);
     // Each step ended where the next one began.
-    let answered = end.checked_sub(ended.rest).unwrap_or(end);
-    let asked = answered - ended.upstream.unwrap_or_default();
-    let received = asked - ended.verify.unwrap_or_default();
-    let (verifies, asks) = (ended.verify.is_some(), ended.upstream.is_some());
+    let answered = end.checked_sub(steps.rest).unwrap_or(end);
+    let asked = answered - call.upstream_ms.unwrap_or_default();
+    let received = asked - steps.verify.unwrap_or_default();
+    let (verifies, asks) = (steps.verify.is_some(), call.upstream_ms.is_some());
     let ids = RandomIdGenerator::default();
     let mut spans = Vec::with_capacity(5);
     for (is_there, name, start_time, end_time) in [
-        (verifies || asks, "receive", start, received),
+        (verifies || asks, "receive", whole.start_time, received),
         (verifies, "verify", received, asked),
         (asks, "upstream", asked, answered),
         (asks, "respond", answered, end),

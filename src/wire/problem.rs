@@ -62,8 +62,8 @@ impl Problem {
 
     /// HTTP that two recipients could read differently: a caller who sends it may have sent more of it, so the connection
     /// is closed.
-    pub fn malformed(what: impl ToString) -> Self {
-        let mut problem = Self::plain(400, Verdict::BadRequest);
+    pub fn malformed(verdict: Verdict, what: impl ToString) -> Self {
+        let mut problem = Self::plain(400, verdict);
         problem.code = Some(Verdict::ParameterRejected.as_str());
         problem
             .advise(what.to_string())
@@ -71,20 +71,24 @@ impl Problem {
     }
 
     /// Parameters that are not acceptable, joined by `&`.
-    pub fn rejected(names: impl Into<String>, why: impl Into<Cow<'static, str>>) -> Self {
-        Self::coded(400, Verdict::ParameterRejected)
+    pub fn rejected(
+        verdict: Verdict,
+        names: impl Into<String>,
+        why: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::coded(400, verdict)
             .advise(why)
             .detail("oauth_parameters_rejected", names)
     }
 
     /// 405 with this value of `Allow`.
-    pub fn method_not_allowed(allow: &str) -> Self {
-        Self::plain(405, Verdict::MethodNotAllowed).field("Allow", allow)
+    pub fn method_not_allowed(verdict: Verdict, allow: &str) -> Self {
+        Self::plain(405, verdict).field("Allow", allow)
     }
 
     /// 503, with the time after which to try again.
-    pub fn unavailable(retry_after: Duration) -> Self {
-        Self::plain(503, Verdict::Unavailable).retry_after(retry_after)
+    pub fn unavailable(verdict: Verdict, retry_after: Duration) -> Self {
+        Self::plain(503, verdict).retry_after(retry_after)
     }
 
     /// With this advice in place of the usual one.

@@ -13,6 +13,8 @@ use std::{
     process::Command,
 };
 
+use countersign::oauth::diagnosis::Mistake;
+
 use super::{file, printed, read};
 use crate::support::Scene;
 
@@ -72,17 +74,10 @@ fn each_problem_and_each_mistake_has_a_heading_with_the_advice() {
     expected.insert("Mistakes in signatures".to_owned());
     assert_eq!(headings(&document, "##"), expected);
 
-    let table = read("src/oauth/diagnosis/table.rs");
-    let rows = table.lines().filter_map(|line| {
-        line.strip_prefix("    \"")?
-            .strip_suffix('"')?
-            .split_once("\": \"")
-    });
-    let rows: Vec<(&str, &str)> = rows.collect();
-    assert!(rows.len() > 50);
-    let words = rows.iter().map(|(word, _)| (*word).to_owned()).collect();
-    assert_eq!(headings(&document, "###"), words);
-    for (word, advice) in rows {
+    let words = Mistake::ALL.iter().map(|mistake| mistake.word().to_owned());
+    assert_eq!(headings(&document, "###"), words.collect());
+    for mistake in Mistake::ALL {
+        let (word, advice) = (mistake.word(), mistake.advice());
         let told = document
             .split(&format!("### {word}\n\n"))
             .nth(1)
@@ -90,7 +85,7 @@ fn each_problem_and_each_mistake_has_a_heading_with_the_advice() {
             .lines()
             .next()
             .unwrap();
-        let advice = advice.replace("\\\"", "\"") + ".";
+        let advice = format!("{advice}.");
         assert_eq!(told.to_lowercase(), advice.to_lowercase(), "{word}");
     }
 }

@@ -100,7 +100,7 @@ fn signature(examined: &Examined, mask: &Mask, signed: Option<String>) -> String
         text += &section("The consumer signed", [signed]);
     }
     let described =
-        |mistake: &&Mistake| matches!(mistake.word, "query_unsigned" | "ampersand_missing");
+        |mistake: &Mistake| matches!(mistake, Mistake::QueryUnsigned | Mistake::AmpersandMissing);
     if diagnosis.mistakes.iter().all(described) {
         text += "The token calls take this one as well, and the dialect legacy leaves the query unsigned\n";
     }

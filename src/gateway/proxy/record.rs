@@ -18,12 +18,11 @@ use crate::{
             operations::{Found, Operation, Operations},
             permit::Permit,
         },
-        rejections::SenderProof,
         route::TokenCall,
     },
     telemetry::{
-        metrics::Verdict, redact::RedactedToken, request_id::RequestId, stopwatch::Stopwatch,
-        traces::Trace,
+        calls::facts::SenderProof, metrics::Verdict, redact::RedactedToken, request_id::RequestId,
+        stopwatch::Stopwatch, traces::Trace,
     },
     wire::server::response::{BodyEnd, BodyWatcher, ResponseBody},
 };

@@ -22,11 +22,10 @@ use crate::{
     request::{
         parse::{head, origin::PublicUrl},
         policy::call::CallBody,
-        rejections::RecordedRejection,
         route::Route,
     },
     telemetry::{
-        lines::ACCESS,
+        calls::{facts::Reason, record::CallRecord},
         metrics::{HandshakeFailure, Metrics, Verdict},
         request_id::{self, RequestId, RequestIds},
         traces::Traces,
@@ -276,19 +275,17 @@ impl Handler for Worker {
         let operations = &current.live.authorizer.operations;
         let operation = Served::Unknown.label(operations);
         current.count_operation(self.metrics(), Served::Unknown, status);
-        self.shared.rejections.add(RecordedRejection {
-            operation: operation.to_owned(),
-            verdict: verdict.as_str(),
-            reason: verdict.as_str(),
+        let mut call = CallRecord {
             status,
-            address: peer.address.map(|address| address.to_string()),
-            ..RecordedRejection::default()
-        });
+            verdict,
+            peer: peer.address,
+            reason: Some(Reason::Unreadable(reason.into())),
+            ..CallRecord::default()
+        };
         if current.live.access_log {
-            tracing::info!(
-                target: ACCESS, status, verdict = verdict.as_str(),
-                peer = peer.address.map(tracing::field::display), reason,
-            );
+            call.log();
         }
+        call.operation = Some(operation.into());
+        self.shared.rejections.add(call.into());
     }
 }

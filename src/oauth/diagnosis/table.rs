@@ -3,14 +3,15 @@
 //! Those without a source were seen in many libraries. A source is the report of a library or provider, as
 //! `owner/repository#number` on GitHub.
 
-use std::{borrow::Cow, collections::HashSet, rc::Rc};
+use std::{borrow::Cow, collections::HashSet, fmt, rc::Rc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use sha1::{Digest, Sha1};
+use strum::VariantArray;
 
 use super::{
-    MAX_CALLBACKS, MAX_PATHS, MAX_URLS, Mistake,
+    MAX_CALLBACKS, MAX_PATHS, MAX_URLS,
     recipe::{Bytes, Coding, Pair, Recipe, encoded, mac, prefix_of},
 };
 use crate::oauth::{
@@ -18,60 +19,106 @@ use crate::oauth::{
     shape::ParameterLocation,
 };
 
-/// Defines the table from one row a mistake.
+/// Defines [`Mistake`] from one row a mistake.
 macro_rules! table {
-    ($($word:literal: $advice:literal => $make:expr;)*) => {
-        /// All mistakes, in the order in which they are tried. Where two lead to the same signature, the one that assumes less comes
-        /// first: one that breaks a rule before one that breaks it for some parameters only, and both before one that needs a guessed
-        /// value.
-        pub static TABLE: &[Mistake] = &[$(Mistake { word: $word, advice: $advice, make: $make }),*];
+    ($($(#[$attribute:meta])* $name:ident: $advice:literal => $make:expr;)*) => {
+        /// A mistake that consumers are known to make when they sign. Its name in snake case is a label of metrics and logs.
+        ///
+        /// They are tried in this order. Where two lead to the same signature, the one that assumes less comes first: one that
+        /// breaks a rule before one that breaks it for some parameters only, and both before one that needs a guessed value.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+        #[strum(serialize_all = "snake_case")]
+        pub enum Mistake {
+            $(#[doc = concat!("Advice: ", $advice, ".")] $(#[$attribute])* $name,)*
+        }
+
+        impl Mistake {
+            /// The advice for the consumer's author, in one sentence.
+            #[must_use]
+            pub const fn advice(self) -> &'static str {
+                match self {
+                    $(Self::$name => $advice,)*
+                }
+            }
+
+            /// Makes the mistake: returns the ways to sign that it may lead to.
+            pub(super) fn make<'a>(self, right: &Recipe<'a>) -> Vec<Recipe<'a>> {
+                let make: for<'r> fn(&Recipe<'r>) -> Vec<Recipe<'r>> = match self {
+                    $(Self::$name => $make,)*
+                };
+                make(right)
+            }
+        }
     };
 }
 
-/// The mistakes that can be made without the consumer's secret.
-pub(super) const WITHOUT_SECRET: [&str; 4] = [
-    "consumer_secret_missing",
-    "key_instead_of_secret",
-    "previous_secret",
-    "hash_without_key",
-];
+impl Mistake {
+    /// All of them.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// Its name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether only somebody who knows the consumer's secret can have made it. An earlier secret proves nothing: it may have
+    /// been replaced because others knew it.
+    #[must_use]
+    pub const fn proves_secret(self) -> bool {
+        !matches!(
+            self,
+            Self::ConsumerSecretMissing
+                | Self::KeyInsteadOfSecret
+                | Self::PreviousSecret
+                | Self::HashWithoutKey
+        )
+    }
+}
+
+impl fmt::Display for Mistake {
+    /// `word: advice`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.word(), self.advice())
+    }
+}
 
 table! {
     // The key.
-    "token_secret_missing": "put the token secret after the '&' of the key"
+    TokenSecretMissing: "put the token secret after the '&' of the key"
         => |r| r.one(|r| r.secrets[1].clear());
-    "ampersand_missing": "join the two secrets with '&', even if the token secret is empty"
+    AmpersandMissing: "join the two secrets with '&', even if the token secret is empty"
         => |r| r.joins([
             |consumer, token| [encoded(consumer), encoded(token)].concat(),
             |consumer, token| [consumer, token].concat(),
             |consumer, _| consumer.to_vec(),
         ]);
-    "secrets_not_encoded": "percent-encode the consumer secret and the token secret before joining them"
+    SecretsNotEncoded: "percent-encode the consumer secret and the token secret before joining them"
         => |r| r.joins([|consumer, token| [consumer, b"&", token].concat()]);
-    "consumer_secret_missing": "put the consumer secret before the '&' of the key"
+    ConsumerSecretMissing: "put the consumer secret before the '&' of the key"
         => |r| r.one(|r| r.secrets[0].clear());
-    "secrets_swapped": "put the consumer secret before the '&' and the token secret after it"
+    SecretsSwapped: "put the consumer secret before the '&' and the token secret after it"
         => |r| r.one(|r| r.secrets.reverse());
-    "key_encoded_whole": "percent-encode the two secrets separately and leave the '&' between them as it is"
+    KeyEncodedWhole: "percent-encode the two secrets separately and leave the '&' between them as it is"
         => |r| r.joins([
             |consumer, token| encoded(&[consumer, b"&", token].concat()),
             |consumer, token| encoded(&[&*encoded(consumer), b"&", &encoded(token)].concat()),
         ]);
-    "secrets_encoded_twice": "percent-encode the secrets once, not twice"
+    SecretsEncodedTwice: "percent-encode the secrets once, not twice"
         => |r| r.each_secret(|secret| vec![encoded(secret)]);
-    "secrets_decoded": "use the secrets as they were issued: they were percent-decoded, or decoded from base64 or hexadecimal digits"
+    SecretsDecoded: "use the secrets as they were issued: they were percent-decoded, or decoded from base64 or hexadecimal digits"
         => |r| r.each_secret(|secret| {
             let decoded = [percent::decode(secret), percent::decode_form(secret)].map(|text| Some(text.ok()?.into_owned()));
             decoded.into_iter().chain([STANDARD.decode(secret).ok(), unhex(secret)]).flatten().collect()
         });
-    "key_instead_of_secret": "make the key of the consumer secret and the token secret, not of the consumer key or the token that are sent"
+    KeyInsteadOfSecret: "make the key of the consumer secret and the token secret, not of the consumer key or the token that are sent"
         => |r| {
             let value = |name: &[u8]| r.pairs.iter().find(|pair| pair.name == name).map(|pair| &*pair.value);
             let (key, token) = (value(b"oauth_consumer_key"), value(b"oauth_token"));
             r.with_secrets([[None, token], [key, None], [key, token]])
         };
     // gitterHQ/gitter-demo-app#5, strimzi/strimzi-kafka-oauth#70: `set NAME=value &&`, and a file that ends with a line break.
-    "white_space_around_secret": "take white space, line breaks and quotation marks off both ends of the secrets, unless they were issued with them"
+    WhiteSpaceAroundSecret: "take white space, line breaks and quotation marks off both ends of the secrets, unless they were issued with them"
         => |r| {
             const WHITE: [&str; 8] = ["", " ", "\n", "\r\n", "\t", "\r", "\u{a0}", "\u{feff}"];
             let around = |secret: &[u8]| {
@@ -85,26 +132,26 @@ table! {
             plain.iter().chain([r]).flat_map(|r| r.each_secret(around)).collect()
         };
     // lorenbrichter/OAuthCore#4
-    "secret_is_null": "leave the token secret empty where there is none; the text null, None or undefined was put in its place"
+    SecretIsNull: "leave the token secret empty where there is none; the text null, None or undefined was put in its place"
         => |r| {
             let texts: [&[u8]; 7] = [b"null", b"undefined", b"None", b"nil", b"(null)", b"NULL", b"false"];
             let texts = texts.into_iter().filter(|_| r.attempt.token_secret.is_empty());
             r.with_secrets(texts.map(|text| [None, Some(text)]))
         };
-    "previous_secret": "sign with the consumer secret that was issued last: the one before is no longer accepted"
+    PreviousSecret: "sign with the consumer secret that was issued last: the one before is no longer accepted"
         => |r| r.with_secrets(r.attempt.previous_secret.iter().map(|previous| [Some(previous.expose()), None]));
     // The signed parameters.
-    "query_unsigned": "sign the parameters of the query together with the oauth_ parameters"
+    QueryUnsigned: "sign the parameters of the query together with the oauth_ parameters"
         => |r| r.keep(|pair| is_oauth(pair) || pair.location != ParameterLocation::Query);
-    "body_unsigned": "sign the parameters of a form-encoded body together with the oauth_ parameters"
+    BodyUnsigned: "sign the parameters of a form-encoded body together with the oauth_ parameters"
         => |r| r.keep(|pair| is_oauth(pair) || pair.location != ParameterLocation::Body);
-    "only_oauth_signed": "sign the parameters of query and form-encoded body together with the oauth_ parameters"
+    OnlyOauthSigned: "sign the parameters of query and form-encoded body together with the oauth_ parameters"
         => |r| r.keep(is_oauth);
-    "oauth_unsigned": "sign the oauth_ parameters too, all but oauth_signature"
+    OauthUnsigned: "sign the oauth_ parameters too, all but oauth_signature"
         => |r| r.keep(|pair| !is_oauth(pair));
-    "oauth_parameter_unsigned": "sign every oauth_ parameter that is sent, all but oauth_signature"
+    OauthParameterUnsigned: "sign every oauth_ parameter that is sent, all but oauth_signature"
         => |r| without_one(r, is_oauth);
-    "unsent_parameter_signed": "send every oauth_ parameter that is signed, and sign none that is not sent"
+    UnsentParameterSigned: "send every oauth_ parameter that is signed, and sign none that is not sent"
         => |r| {
             let body_hash = STANDARD.encode(Sha1::digest(&r.attempt.other_body));
             let unsent = [
@@ -124,15 +171,15 @@ table! {
             let unsent = unsent.filter(|(name, _)| r.pairs.iter().all(|pair| pair.name != name.as_bytes()));
             unsent.flat_map(|(name, value)| r.add(name.as_bytes(), value.as_bytes())).collect()
         };
-    "signature_signed": "leave oauth_signature out of what is signed, even while it is empty"
+    SignatureSigned: "leave oauth_signature out of what is signed, even while it is empty"
         => |r| r.add(b"oauth_signature", b"");
-    "oauth_prefix_missing": "sign the oauth_ parameters under their whole names"
+    OauthPrefixMissing: "sign the oauth_ parameters under their whole names"
         => |r| r.each_pair(|pair| {
             pair.name = pair.name.strip_prefix(OAUTH_PREFIX).unwrap_or(&pair.name).to_vec();
         });
-    "realm_signed": "leave realm out of what is signed"
+    RealmSigned: "leave realm out of what is signed"
         => |r| r.attempt.realm.iter().flat_map(|realm| r.add(b"realm", realm)).collect();
-    "body_signed": "leave a body out of what is signed unless its Content-Type is application/x-www-form-urlencoded"
+    BodySigned: "leave a body out of what is signed unless its Content-Type is application/x-www-form-urlencoded"
         => |r| match &*r.attempt.other_body {
             b"" => Vec::new(),
             body => [
@@ -144,11 +191,11 @@ table! {
             ]
             .concat(),
         };
-    "empty_values_unsigned": "sign parameters with an empty value too"
+    EmptyValuesUnsigned: "sign parameters with an empty value too"
         => |r| r.keep(|pair| !pair.value.is_empty());
-    "equals_missing": "write the '=' of a parameter with an empty value too"
+    EqualsMissing: "write the '=' of a parameter with an empty value too"
         => |r| r.one(|r| r.bare_names = true);
-    "repeated_names_unsigned": "sign a parameter that is sent several times as often as it is sent"
+    RepeatedNamesUnsigned: "sign a parameter that is sent several times as often as it is sent"
         => |r| {
             let first = |pairs: &mut Vec<Pair>| {
                 let mut known = HashSet::new();
@@ -170,14 +217,14 @@ table! {
             [r.with_pairs(first), r.with_pairs(last), r.with_pairs(joined)].concat()
         };
     // woocommerce/wc-api-node#39: once from the URL and once from the parameters of the call.
-    "signed_twice": "sign each parameter as often as it is sent; those of query or body, or the oauth_ ones, were signed twice"
+    SignedTwice: "sign each parameter as often as it is sent; those of query or body, or the oauth_ ones, were signed twice"
         => |r| {
             let kinds: [fn(&&Pair) -> bool; 3] = [|pair| !is_oauth(pair), |pair| is_oauth(pair), |_| true];
             let repeated = kinds.map(|kind| r.pairs.iter().filter(kind).cloned());
             repeated.into_iter().flat_map(|repeated| r.with_pairs(|pairs| pairs.extend(repeated))).collect()
         };
     // tradegecko/woocommerce_api#55
-    "indexes_changed": "sign the names of repeated parameters as they are sent: a[] and a[0] are different names"
+    IndexesChanged: "sign the names of repeated parameters as they are sent: a[] and a[0] are different names"
         => |r| {
             let numbered = r.with_pairs(|pairs| {
                 for at in (0..pairs.len()).rev() {
@@ -191,10 +238,10 @@ table! {
             numbered.into_iter().chain(others).collect()
         };
     // scribejava/scribejava#85: a parameter is added after the signature was made.
-    "parameter_unsigned": "sign each parameter of query and form-encoded body; one that is sent was left out"
+    ParameterUnsigned: "sign each parameter of query and form-encoded body; one that is sent was left out"
         => |r| without_one(r, |pair| !is_oauth(pair));
     // scribejava/scribejava#497: the clock is read for the signature and again for the header.
-    "other_timestamp": "take the time once: the oauth_timestamp that is signed is not the one that is sent"
+    OtherTimestamp: "take the time once: the oauth_timestamp that is signed is not the one that is sent"
         => |r| {
             let near = |sent: &[u8], off| str::from_utf8(sent).ok()?.parse::<u64>().ok()?.checked_add_signed(off);
             let signed = |off| r.each_pair(|pair| {
@@ -205,7 +252,7 @@ table! {
             [-1, 1, -2, 2].map(signed).concat()
         };
     // A browser sends each line break of a form as CR LF, whatever was signed (LTI launches).
-    "line_breaks_changed": "sign line breaks as they are sent: forms send CR LF"
+    LineBreaksChanged: "sign line breaks as they are sent: forms send CR LF"
         => |r| {
             let with = |line_break: &[u8]| r.each_pair(|pair| {
                 let lines = pair.value.split(|&byte| byte == b'\n');
@@ -215,7 +262,7 @@ table! {
             [with(b"\n"), with(b"\r\n")].concat()
         };
     // The order of the parameters.
-    "unsorted": "sort the parameters by name, then by value, after encoding them"
+    Unsorted: "sort the parameters by name, then by value, after encoding them"
         => |r| {
             use ParameterLocation::{Body, Header, Query};
             let locations = [
@@ -242,20 +289,20 @@ table! {
             ways.retain(|way| known.insert(Rc::clone(&way.pairs)));
             ways
         };
-    "sorted_before_encoding": "percent-encode names and values first and then sort them"
+    SortedBeforeEncoding: "percent-encode names and values first and then sort them"
         => |r| r.sorted(|pair, _| [pair.name.clone(), pair.value.clone()]);
-    "sorted_by_name_only": "sort parameters of equal name by their encoded value"
+    SortedByNameOnly: "sort parameters of equal name by their encoded value"
         => |r| r.sorted(|_, [name, _]| [name.clone(), Vec::new()]);
-    "sorted_ignoring_case": "sort by bytes: upper-case letters come before lower-case ones"
+    SortedIgnoringCase: "sort by bytes: upper-case letters come before lower-case ones"
         => |r| r.sorted(|_, both| both.each_ref().map(|text| text.to_ascii_lowercase()));
     // jdg/oauthconsumer#8, javaee/jersey#1105
-    "sorted_after_joining": "sort parameters by name and equal names by value, not by the joined text name=value"
+    SortedAfterJoining: "sort parameters by name and equal names by value, not by the joined text name=value"
         => |r| r.sorted(|_, both| [both.join(&b'='), Vec::new()]);
     // OpenMage/magento-lts#721, OAuthSwift/OAuthSwift#283
-    "sorted_by_number": "sort by bytes: the name id_10 comes before id_2"
+    SortedByNumber: "sort by bytes: the name id_10 comes before id_2"
         => |r| r.sorted(|_, both| both.each_ref().map(|text| zero_padded(text)));
     // The encoding of the parameters.
-    "lower_case_escapes": "write the letters of escapes in upper case, %2F rather than %2f"
+    LowerCaseEscapes: "write the letters of escapes in upper case, %2F rather than %2f"
         => |r| {
             const LOWER: Coding = Coding { lower: true, ..Coding::RIGHT };
             let parts = [([LOWER; 2], r.outer), (r.codings, [LOWER; 2]), ([LOWER; 2], [LOWER; 2])];
@@ -263,7 +310,7 @@ table! {
             // .NET's HttpUtility.
             [parts, r.coded(LOWER, [["!*()", ""], ["!*()", "~"]])].concat()
         };
-    "plus_for_space": "encode a space as %20, not as '+'"
+    PlusForSpace: "encode a space as %20, not as '+'"
         => |r| {
             let plus = Coding { plus: true, ..Coding::RIGHT };
             // Java's URLEncoder, PHP's and Python 2's urlencode, .NET's HttpUtility.
@@ -272,12 +319,12 @@ table! {
             let has_space = r.pairs.iter().any(|pair| [&pair.name, &pair.value].iter().any(|text| text.contains(&b' ')));
             upper.into_iter().chain(lower).filter(|_| has_space).collect()
         };
-    "plus_sent_bare": "send '+' as %2B in a query or form: a bare '+' is a space there"
+    PlusSentBare: "send '+' as %2B in a query or form: a bare '+' is a space there"
         => |r| r.each_pair(|pair| {
             let written = [&mut pair.name, &mut pair.value].into_iter().filter(|_| pair.location != ParameterLocation::Header);
             written.flatten().filter(|byte| **byte == b' ').for_each(|byte| *byte = b'+');
         });
-    "encoded_twice": "decode what the query or body has before encoding it for the base string, and encode it once"
+    EncodedTwice: "decode what the query or body has before encoding it for the base string, and encode it once"
         => |r| [
             r.coded(Coding { bytes: encoded, ..Coding::RIGHT }, [["", ""]]),
             r.each_pair(|pair| if !is_oauth(pair) {
@@ -298,45 +345,47 @@ table! {
             }),
         ]
         .concat();
-    "decoded_twice": "decode each parameter once before encoding it for the base string: what it says after that is its value"
+    DecodedTwice: "decode each parameter once before encoding it for the base string: what it says after that is its value"
         => |r| r.each_pair(|pair| {
             let decoded = |text: &[u8]| percent::decode(text).map_or_else(|_| text.to_vec(), Cow::into_owned);
             (pair.name, pair.value) = (decoded(&pair.name), decoded(&pair.value));
         });
-    "not_encoded": "percent-encode each name and value before joining them, and then the joined text once more"
+    NotEncoded: "percent-encode each name and value before joining them, and then the joined text once more"
         => |r| {
             let (plain, right) = (Coding::PLAIN, Coding::RIGHT);
             r.each([[plain, plain], [plain, right], [right, plain]], |r, codings| r.codings = codings)
         };
     // AsyncHttpClient/async-http-client#1216 leaves '*' alone. JavaScript's encodeURIComponent leaves them all.
-    "marks_not_encoded": "percent-encode ! * ' ( ) as well"
+    MarksNotEncoded: "percent-encode ! * ' ( ) as well"
         => |r| r.leaving("!*'() * ! ' () !*() !'() !*'");
     // CORDEA/oauth#4, chrhansen/simple-oauth1#8, WP-API/OAuth1#127. encodeURI leaves most of them, Python's quote the slash.
-    "reserved_not_encoded": "percent-encode '/', ':', ',', '[', ']' and every other reserved character in names and values too"
+    ReservedNotEncoded: "percent-encode '/', ':', ',', '[', ']' and every other reserved character in names and values too"
         => |r| r.leaving("/ : , @ [] ; $ + = & ? | :/ :, @: !*'();/?:@&=+$,# ;/?:@&=+$,# !*'();/?:@&=+$,#[] !$&'()*+,;=:@/? $!*'(),");
     // joestump/python-oauth2#15, request/oauth-sign#4
-    "unreserved_encoded": "leave letters, digits, '-', '.', '_' and '~' as they are"
+    UnreservedEncoded: "leave letters, digits, '-', '.', '_' and '~' as they are"
         => |r| r.coded(
             Coding::RIGHT,
             [["", "~"], ["*", "~"], ["/", "~"], ["@*+/", "~"], ["", "."], ["", "_"], ["", "-"], ["", "._-"], ["", "._-~"]],
         );
     // restsharp/RestSharp#1945, carlos-emr/carlos#3007
-    "utf_8_twice": "encode text as UTF-8 once: its UTF-8 was taken for ISO 8859-1 and encoded again"
+    #[strum(serialize = "utf_8_twice")]
+    Utf8Twice: "encode text as UTF-8 once: its UTF-8 was taken for ISO 8859-1 and encoded again"
         => |r| {
             let twice_encoded = |text: &[u8]| text.iter().copied().map(char::from).collect::<String>().into_bytes();
             r.coded(Coding { bytes: twice_encoded, ..Coding::RIGHT }, [["", ""]])
         };
-    "not_utf_8": "encode text as UTF-8 before percent-encoding it"
+    #[strum(serialize = "not_utf_8")]
+    NotUtf8: "encode text as UTF-8 before percent-encoding it"
         => |r| {
             let ways: [Bytes; 2] = [latin1, |text| String::from_utf8_lossy(text).replace(|it: char| !it.is_ascii(), "?").into_bytes()];
             ways.map(|bytes| r.coded(Coding { bytes, ..Coding::RIGHT }, [["", ""]])).concat()
         };
     // The base string.
-    "parameters_not_encoded": "percent-encode the joined parameters once more when they go into the base string"
+    ParametersNotEncoded: "percent-encode the joined parameters once more when they go into the base string"
         => |r| r.one(|r| r.outer[1] = Coding::PLAIN);
-    "uri_not_encoded": "percent-encode the URI when it goes into the base string"
+    UriNotEncoded: "percent-encode the URI when it goes into the base string"
         => |r| r.each([r.outer[1], Coding::PLAIN], |r, parameters| r.outer = [Coding::PLAIN, parameters]);
-    "other_method": "sign the method that is sent, in upper case"
+    OtherMethod: "sign the method that is sent, in upper case"
         => |r| {
             let lower = r.method.to_ascii_lowercase();
             let mut capital = lower.clone();
@@ -345,7 +394,7 @@ table! {
             r.each(others.into_iter().chain([lower, capital, r.attempt.method.clone()]), |r, method| r.method = method)
         };
     // WP-API/OAuth1#60, ucfopen/UDOIT#167
-    "other_scheme": "sign the scheme of the public URL: https where it is called by https"
+    OtherScheme: "sign the scheme of the public URL: https where it is called by https"
         => |r| {
             let (ours, other) = match r.scheme {
                 "http://" => (Scheme::Http, Scheme::Https),
@@ -356,48 +405,48 @@ table! {
             r.each(ports, |r, port| (r.scheme, r.port) = (prefix_of(other), port))
         };
     // postmanlabs/postman-app-support#123
-    "uri_not_absolute": "sign the absolute URI, scheme and host included"
+    UriNotAbsolute: "sign the absolute URI, scheme and host included"
         => |r| [
             r.each(["", "//"], |r, scheme| r.scheme = scheme),
             r.one(|r| (r.scheme, r.host, r.port) = ("", String::new(), None)),
         ]
         .concat();
     // ciaranj/connect-auth#28
-    "default_port_signed": "leave the port out of the URI if it is the default one, 80 for http and 443 for https"
+    DefaultPortSigned: "leave the port out of the URI if it is the default one, 80 for http and 443 for https"
         => |r| match r.port {
             None => r.one(|r| r.port = Some(r.attempt.scheme.default_port())),
             Some(_) => Vec::new(),
         };
     // instructure/ims-lti#67
-    "port_missing": "keep the port in the URI if it is not the default one"
+    PortMissing: "keep the port in the URI if it is not the default one"
         => |r| r.one(|r| r.port = None);
     // pelle/oauth#1, bitnami/bitnami-docker-moodle#171: the port on which a container or a gateway listens.
-    "other_port": "sign the port that is called, not the one on which a container or a gateway listens"
+    OtherPort: "sign the port that is called, not the one on which a container or a gateway listens"
         => |r| {
             let urls = SCHEMES.into_iter().flat_map(|scheme| ports().map(move |port| (scheme, port)));
             r.each(urls, |r, (scheme, port)| (r.scheme, r.port) = (scheme, port))
         };
-    "host_not_lowered": "write the host in lower case"
+    HostNotLowered: "write the host in lower case"
         => |r| r.one(|r| r.host = r.attempt.host.clone());
     // mitodl/pylti#52
-    "trailing_slash": "sign the path as it is sent, with its slash at the end if there is one, else without"
+    TrailingSlash: "sign the path as it is sent, with its slash at the end if there is one, else without"
         => |r| r.one(|r| match r.path.strip_suffix(b"/") {
             Some(path) => r.path = path.to_vec(),
             None => r.path.push(b'/'),
         });
     // litl/rauth#1, Kong/insomnia#4238
-    "query_in_uri": "leave the query out of the URI; its parameters go to the other parameters"
+    QueryInUri: "leave the query out of the URI; its parameters go to the other parameters"
         => |r| {
             let query = [b"?", &*r.attempt.query].concat();
             let unsigned = r.keep(|pair| is_oauth(pair) || pair.location != ParameterLocation::Query);
             let bases = [r].into_iter().chain(&unsigned);
             bases.flat_map(|r| r.one(|r| r.uri_query.clone_from(&query))).collect()
         };
-    "path_missing": "sign the whole URL, path included"
+    PathMissing: "sign the whole URL, path included"
         => |r| r.paths(["/", ""]);
-    "path_decoded": "sign the path with the escapes that it is sent with"
+    PathDecoded: "sign the path with the escapes that it is sent with"
         => |r| r.paths(percent::decode(&r.path));
-    "path_escapes_changed": "sign the escapes in the path as they are sent: %2f and %2F, or %7E and ~, are different here"
+    PathEscapesChanged: "sign the escapes in the path as they are sent: %2f and %2F, or %7E and ~, are different here"
         => |r| {
             let ways: [WriteEscape; 4] = [
                 |byte, _| format!("%{byte:02X}").into_bytes(),
@@ -408,36 +457,36 @@ table! {
             r.paths(ways.map(|write| with_escapes(&r.path, write)))
         };
     // bytespider/jsOAuth#22, owncloud/ocis#10237
-    "path_encoded_again": "sign the path as it is sent; its characters were percent-encoded for the signature alone"
+    PathEncodedAgain: "sign the path as it is sent; its characters were percent-encoded for the signature alone"
         => |r| {
             let encoded_again = |text: &[u8]| text.split(|&byte| byte == b'/').map(encoded).collect::<Vec<_>>().join(&b'/');
             let once = percent::decode(&r.path).into_iter().map(|plain| encoded_again(&plain));
             r.paths(once.chain([encoded_again(&r.path)]).filter(|path| *path != r.path))
         };
-    "path_lowered": "sign the path in the case in which it is sent: only scheme and host are written in lower case"
+    PathLowered: "sign the path in the case in which it is sent: only scheme and host are written in lower case"
         => |r| r.one(|r| r.path.make_ascii_lowercase());
-    "slashes_merged": "sign the path with as many slashes as it is sent with"
+    SlashesMerged: "sign the path with as many slashes as it is sent with"
         => |r| [
             r.one(|r| r.path.dedup_by(|next, last| *next == b'/' && *last == b'/')),
             r.one(|r| r.path.insert(0, b'/')),
         ]
         .concat();
     // A gateway that decodes the path before it forwards the request.
-    "slash_decoded": "the path was signed with %2F and arrives with '/': let the gateway in front forward the path as it is sent"
+    SlashDecoded: "the path was signed with %2F and arrives with '/': let the gateway in front forward the path as it is sent"
         => |r| {
             let slashes = r.path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
             let escaped = |at: usize, escape: &[u8]| [&r.path[..at], escape, &r.path[at + 1..]].concat();
             r.paths(slashes.take(8).flat_map(|at| [escaped(at, b"%2F"), escaped(at, b"%2f")]))
         };
     // AFNetworking/AFOAuth1Client#91, jaredhanson/passport-http-oauth#17: a gateway has removed the prefix.
-    "path_prefix_missing": "sign the whole path, with what precedes the API's own path"
+    PathPrefixMissing: "sign the whole path, with what precedes the API's own path"
         => |r| {
             let slashes = r.path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
             let ends = slashes.map(|(at, _)| &r.path[at..]).take(3).filter(|end| end.len() > 1);
             r.paths(below(&r.path, &r.attempt.prefix).into_iter().chain(ends))
         };
     // WP-API/OAuth1#68: a subfolder is put in front twice.
-    "path_prefix_added": "sign the path that is called; a prefix was signed that the public URL does not have"
+    PathPrefixAdded: "sign the path that is called; a prefix was signed that the public URL does not have"
         => |r| {
             let first = r.path.iter().skip(1).position(|byte| *byte == b'/').map(|end| &r.path[..=end]);
             let others = r.attempt.other_urls.iter().take(MAX_URLS).map(|url| url.prefix.as_bytes());
@@ -445,7 +494,7 @@ table! {
             let prefixes = others.chain([r.attempt.prefix.as_bytes()]).chain(first).chain(usual);
             r.paths(prefixes.filter(|prefix| !prefix.is_empty()).map(|prefix| [prefix, &r.path].concat()))
         };
-    "token_path_rewritten": "sign the path that arrives: another token path of this service was signed, as when a gateway changes the path"
+    TokenPathRewritten: "sign the path that arrives: another token path of this service was signed, as when a gateway changes the path"
         => |r| {
             let without_query = r.keep(|pair| is_oauth(pair) || pair.location != ParameterLocation::Query);
             let paths = r.attempt.token_paths.iter().take(MAX_PATHS).filter(|path| path.as_bytes() != r.path);
@@ -460,56 +509,56 @@ table! {
             .collect()
         };
     // WP-API/OAuth1#246
-    "other_public_url": "sign the URL that is called; another URL of this service was signed"
+    OtherPublicUrl: "sign the URL that is called; another URL of this service was signed"
         => |r| with_urls(r, false);
     // Apereo-Learning-Analytics-Initiative/OpenLRS#21
-    "internal_url": "sign the public URL that is called, not the address at which this service listens or that of the API"
+    InternalUrl: "sign the public URL that is called, not the address at which this service listens or that of the API"
         => |r| with_urls(r, true);
     // WP-API/OAuth1#58
-    "other_host": "sign the host that is called: with or without www. in front or a dot at the end it is another one"
+    OtherHost: "sign the host that is called: with or without www. in front or a dot at the end it is another one"
         => |r| {
             let other = r.host.strip_prefix("www.").map_or_else(|| format!("www.{}", r.host), str::to_owned);
             let dotted = r.host.strip_suffix('.').map_or_else(|| format!("{}.", r.host), str::to_owned);
             r.each([other, dotted], |r, host| r.host = host)
         };
-    "local_address": "sign the URL that is called, not a local address such as localhost, 127.0.0.1 or that of a container"
+    LocalAddress: "sign the URL that is called, not a local address such as localhost, 127.0.0.1 or that of a container"
         => |r| {
             let hosts = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0", "host.docker.internal"];
             let urls = [r.port].into_iter().chain(ports()).flat_map(|port| SCHEMES.map(|scheme| (scheme, port)));
             let urls = urls.flat_map(|(scheme, port)| hosts.map(|host| (scheme, host, port)));
             r.each(urls, |r, (scheme, host, port)| (r.scheme, r.host, r.port) = (scheme, host.to_owned(), port))
         };
-    "base_string_with_line_break": "take the line break off the end of the base string"
+    BaseStringWithLineBreak: "take the line break off the end of the base string"
         => |r| {
             let endings: [Bytes; 2] = [|text| [text, b"\n"].concat(), |text| [text, b"\r\n"].concat()];
             r.each(endings, |r, ending| r.whole = ending)
         };
-    "base_string_lowered": "keep the case of the base string: the method and the escapes are in upper case, and values as they are sent"
+    BaseStringLowered: "keep the case of the base string: the method and the escapes are in upper case, and values as they are sent"
         => |r| r.one(|r| r.whole = <[u8]>::to_ascii_lowercase);
     // The signature.
-    "hex": "send base64 of the digest's bytes, not hexadecimal digits"
+    Hex: "send base64 of the digest's bytes, not hexadecimal digits"
         => |r| {
             let digits = [Some(r.attempt.signature.clone()), STANDARD.decode(&r.attempt.signature).ok()];
             r.meant(digits.into_iter().filter_map(|digits| Some(STANDARD.encode(unhex(&digits?)?).into())))
         };
-    "unpadded": "keep the '=' at the end of the base64 text"
+    Unpadded: "keep the '=' at the end of the base64 text"
         => |r| r.meant([padded(&r.attempt.signature)]);
-    "url_safe": "use the base64 alphabet with '+' and '/', not the URL-safe one"
+    UrlSafe: "use the base64 alphabet with '+' and '/', not the URL-safe one"
         => |r| r.meant([padded(&exchanged(&exchanged(&r.attempt.signature, b'-', b'+'), b'_', b'/'))]);
-    "signature_encoded_twice": "percent-encode the signature once when it is put into the request"
+    SignatureEncodedTwice: "percent-encode the signature once when it is put into the request"
         => |r| r.meant(percent::decode(&r.attempt.signature).map(Cow::into_owned));
-    "signature_not_encoded": "percent-encode the signature when it is put into the request, '+' as %2B"
+    SignatureNotEncoded: "percent-encode the signature when it is put into the request, '+' as %2B"
         => |r| r.meant([exchanged(&r.attempt.signature, b' ', b'+')]);
-    "signature_with_line_break": "take out the line breaks that the base64 encoder puts into the signature or after it"
+    SignatureWithLineBreak: "take out the line breaks that the base64 encoder puts into the signature or after it"
         => |r| {
             let rest = r.attempt.signature.trim_ascii_end().iter().filter(|byte| !matches!(byte, b'\r' | b'\n'));
             r.meant([rest.copied().collect()])
         };
-    "other_hash": "sign with the method that oauth_signature_method names"
+    OtherHash: "sign with the method that oauth_signature_method names"
         => |r| r.each(SignatureMethod::ALL, |r, method| r.signature_method = *method);
-    "key_and_text_swapped": "give HMAC the joined secrets as its key and the base string as its text"
+    KeyAndTextSwapped: "give HMAC the joined secrets as its key and the base string as its text"
         => |r| r.one(|r| r.mac = |method, key, text| mac(method, text, key));
-    "hash_without_key": "use HMAC with the joined secrets as its key, not the plain hash"
+    HashWithoutKey: "use HMAC with the joined secrets as its key, not the plain hash"
         => |r| r.one(|r| r.mac = |method, _, text| Some(method.digest(text)));
 }
 

@@ -180,7 +180,7 @@ fn found(attempt: &WrongSignature) -> String {
     let mistakes = found.map_or_else(Vec::new, |found| found.mistakes);
     mistakes
         .iter()
-        .map(|mistake| mistake.word)
+        .map(|mistake| mistake.word())
         .collect::<Vec<_>>()
         .join("+")
 }
@@ -194,8 +194,8 @@ fn finds_each_mistake() {
     let wrong: Vec<[&str; 2]> = named.filter(|[made, found]| made != found).collect();
     assert!(wrong.is_empty(), "[made, found]: {wrong:?}");
     let made: HashSet<&str> = made.iter().map(|(word, ..)| *word).collect();
-    for mistake in TABLE {
-        assert!(made.contains(mistake.word), "{mistake}");
+    for mistake in Mistake::ALL.iter().copied() {
+        assert!(made.contains(mistake.word()), "{mistake}");
     }
 }
 
@@ -275,11 +275,11 @@ fn tells_every_mistake_from_all_others() {
         let attempt = attempt(&sent, "");
         let right = Recipe::right(&attempt);
         let mut known = HashMap::from([(right.signature(), "right")]);
-        for mistake in TABLE {
-            for wrong in (mistake.make)(&right) {
+        for mistake in Mistake::ALL.iter().copied() {
+            for wrong in mistake.make(&right) {
                 if Rc::ptr_eq(&wrong.readings, &right.readings) {
-                    let first = *known.entry(wrong.signature()).or_insert(mistake.word);
-                    confused.push([mistake.word, first]);
+                    let first = *known.entry(wrong.signature()).or_insert(mistake.word());
+                    confused.push([mistake.word(), first]);
                 }
             }
         }
@@ -302,7 +302,11 @@ fn finds_two_mistakes_made_together() {
     let attempt = attempt(&SENT, &wrong.sign());
     assert_eq!(found(&attempt), "");
     let found = diagnose_thoroughly(&attempt).unwrap();
-    let words: Vec<&str> = found.mistakes.iter().map(|mistake| mistake.word).collect();
+    let words: Vec<&str> = found
+        .mistakes
+        .iter()
+        .map(|mistake| mistake.word())
+        .collect();
     assert_eq!(words, ["secrets_not_encoded", "port_missing"]);
     assert_eq!(found.base_string, wrong.base_string().as_bytes());
 }
@@ -360,7 +364,7 @@ fn examines_rsa_signatures_that_the_consumer_s_key_made_and_no_others() {
         attempt.rsa = Some(RsaPublicKey::from_pem(&pem).unwrap());
         let asked = Cell::new(0);
         let found = diagnose(&attempt, &|| asked.replace(asked.get() + 1) < u32::MAX).unwrap();
-        (found.map(|found| found.mistakes[0].word), asked.get() > 0)
+        (found.map(|found| found.mistakes[0].word()), asked.get() > 0)
     };
     let base = |method: &str| {
         let normalized = Signed::default().normalized.replace("HMAC-SHA1", method);
@@ -388,10 +392,10 @@ fn examines_rsa_signatures_that_the_consumer_s_key_made_and_no_others() {
 #[test]
 fn words_are_words_and_advice_is_one_sentence() {
     let mut words = HashSet::new();
-    for mistake in TABLE {
+    for mistake in Mistake::ALL.iter().copied() {
         let is_word = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
-        assert!(mistake.word.bytes().all(is_word), "{mistake}");
-        assert!(words.insert(mistake.word), "{mistake}");
-        assert!(!mistake.advice.ends_with('.'), "{mistake}");
+        assert!(mistake.word().bytes().all(is_word), "{mistake}");
+        assert!(words.insert(mistake.word()), "{mistake}");
+        assert!(!mistake.advice().ends_with('.'), "{mistake}");
     }
 }

@@ -3,72 +3,40 @@
 //! Callers choose some of the texts in it. In the text form some values have no quotes, so a value ends only where the name of a
 //! field follows, and the first value of a name counts: what a caller can put into one value changes no earlier one.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use crate::{
     base::clock::UnixTime,
-    oauth::diagnosis::TABLE,
-    request::{
-        policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
-        rejections::{RecordedRejection, SKIPPED, SenderProof},
-    },
-    telemetry::{
-        lines::ACCESS,
-        metrics::{Outcome, Verdict},
-    },
+    telemetry::{calls::record::CallRecord, lines::ACCESS},
 };
-use strum::VariantArray as _;
 
-/// The fields of a line, in their order.
-const FIELDS: [&str; 31] = [
-    "method",
-    "path",
-    "status",
-    "verdict",
-    "consumer",
-    "token",
-    "unverified_consumer",
-    "unverified_token",
-    "user",
-    "peer",
-    "address",
-    "request_id",
-    "operation",
-    "proof",
-    "secret",
-    "upgrade",
-    "host",
-    "reason",
-    "missing_permission",
-    "denied_by",
-    "parameters",
-    "problem",
-    "diagnosis",
-    "needs",
-    "deviation",
-    "skew_seconds",
-    "upstream",
-    "cause",
-    "ms",
-    "upstream_ms",
-    "timestamp",
-];
+/// The time of a line and the call; `None` for any other line. A log collector may have put something before ours.
+pub fn read(line: &str) -> Option<(UnixTime, CallRecord<'static>)> {
+    let (time, mut values) = from_json(line).or_else(|| from_text(line))?;
+    let call = CallRecord::read(|name| values.remove(name));
+    Some((UnixTime::from_written(&time).ok()?, call))
+}
 
-/// A call.
-pub struct Call(Map<String, Value>);
+/// The time of a line and the values of its fields, by name.
+type Line = (String, HashMap<String, String>);
 
-/// The call of a line; `None` for any other line. A log collector may have put something before ours.
-pub fn read(line: &str) -> Option<Call> {
-    let from_json = || {
-        let (prefix, object) = line.split_at(line.find('{')?);
-        if has_fields(prefix) {
-            return None;
-        }
-        let fields: Map<String, Value> = serde_json::from_str(object).ok()?;
-        let is_access = fields.get("target").and_then(Value::as_str) == Some(ACCESS);
-        is_access.then_some(fields)
-    };
-    from_json().or_else(|| from_text(line)).map(Call)
+fn from_json(line: &str) -> Option<Line> {
+    let (prefix, object) = line.split_at(line.find('{')?);
+    if has_fields(prefix) {
+        return None;
+    }
+    let members: Map<String, Value> = serde_json::from_str(object).ok()?;
+    let values = members.into_iter().filter_map(|(name, value)| match value {
+        Value::String(text) => Some((name, text)),
+        Value::Number(number) => Some((name, number.to_string())),
+        _ => None,
+    });
+    let mut values = HashMap::from_iter(values);
+    let is_access = values.get("target").is_some_and(|it| it == ACCESS);
+    let time = values.remove("timestamp")?;
+    is_access.then_some((time, values))
 }
 
 /// Whether another record begins before ours. A text of a caller in it could look like a line of ours; a collector writes no fields.
@@ -76,29 +44,24 @@ fn has_fields(prefix: &str) -> bool {
     prefix.contains(['=', '"'])
 }
 
-fn from_text(line: &str) -> Option<Map<String, Value>> {
-    let (before, rest) = line.split_once(&format!(" INFO {ACCESS}: "))?;
-    let (prefix, time) = before
-        .trim_end()
-        .rsplit_once(' ')
-        .unwrap_or(("", before.trim_end()));
-    if has_fields(prefix) || UnixTime::from_written(time).is_err() {
+fn from_text(line: &str) -> Option<Line> {
+    let (before, mut rest) = line.trim_end().split_once(&format!(" INFO {ACCESS}: "))?;
+    let before = before.trim_end();
+    let (prefix, time) = before.rsplit_once(' ').unwrap_or(("", before));
+    if has_fields(prefix) {
         return None;
     }
-    let mut fields = Map::new();
-    fields.insert("timestamp".to_owned(), time.into());
-    let mut rest = rest.trim_end();
+    let mut values = HashMap::new();
     while let Some((name, after)) = rest.split_once('=') {
         let (value, after) = match after.strip_prefix('"') {
             Some(quoted) => unquoted(quoted)?,
             None => unquoted_value(after),
         };
-        fields
-            .entry(name.trim_start())
-            .or_insert_with(|| value.into());
+        let name = name.trim_start().to_owned();
+        values.entry(name).or_insert(value);
         rest = after;
     }
-    Some(fields)
+    Some((time.to_owned(), values))
 }
 
 /// The text up to the closing quote, as Rust escapes it, and what follows.
@@ -119,139 +82,82 @@ fn unquoted(quoted: &str) -> Option<(String, &str)> {
     None
 }
 
-/// The text up to the name of the next field, and what follows.
+/// The text up to the name of the next field, and what follows. Lines of earlier versions have spaces in such a text.
 fn unquoted_value(text: &str) -> (String, &str) {
     let is_field = |index: &usize| {
         let name = text[index + 1..].split('=').next().unwrap_or_default();
-        FIELDS.contains(&name)
+        CallRecord::NAMES.contains(&name)
     };
     let mut spaces = text.match_indices(' ').map(|(index, _)| index);
     let (value, rest) = text.split_at(spaces.find(is_field).unwrap_or(text.len()));
     (value.to_owned(), rest)
 }
 
-impl Call {
-    fn text(&self, name: &str) -> Option<String> {
-        match self.0.get(name)? {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => None,
-        }
-    }
-
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
-        self.text(name)?.parse().ok()
-    }
-
-    /// What the process has kept of the call, if it was rejected, has failed, or would have been rejected.
-    pub fn rejection(&self) -> Option<RecordedRejection> {
-        let verdict = verdict(&self.text("verdict")?)?;
-        let observed = self
-            .text("reason")
-            .and_then(|reason| self::verdict(&reason));
-        let is_rejected = match verdict.outcome() {
-            Outcome::Rejected => true,
-            Outcome::Failed => verdict != Verdict::Aborted,
-            Outcome::Observed | Outcome::Served => false,
-        };
-        if !is_rejected && observed.is_none() {
-            return None;
-        }
-        let reason = observed.unwrap_or(verdict);
-        let diagnosis = self.text("diagnosis").and_then(|word| diagnosis(&word));
-        let (consumer, unverified) = (self.text("consumer"), self.text("unverified_consumer"));
-        let token = self.text("token").or_else(|| self.text("unverified_token"));
-        let time = UnixTime::from_written(&self.text("timestamp")?).ok()?;
-        let proof = self.text("proof");
-        let mut proofs = SenderProof::VARIANTS.iter();
-        let proof = proofs.find(|known| Some(<&str>::from(**known)) == proof.as_deref());
-        let rules = CALLER_RULES.iter().map(|rule| rule.key);
-        let mut rules = rules.chain([ACCESS_KEY]);
-        let denied_by = self.text("denied_by");
-        Some(RecordedRejection {
-            time,
-            request_id: self.text("request_id"),
-            method: self.text("method"),
-            operation: self.text("operation").unwrap_or_default(),
-            is_registered: consumer.is_some(),
-            consumer: consumer.or(unverified),
-            proof: proof.copied().unwrap_or_default(),
-            previous_secret: self.text("secret").as_deref() == Some("previous"),
-            token: token.map(|token| token.trim_end_matches('…').to_owned()),
-            verdict: verdict.as_str(),
-            diagnosis: diagnosis.or_else(|| observed.map(|_| reason.as_str())),
-            parameters: self.text("parameters"),
-            parameters_problem: self.text("problem"),
-            status: self.number("status").unwrap_or_default(),
-            address: self.text("address").or_else(|| self.text("peer")),
-            is_observed: observed.is_some(),
-            reason: reason.as_str(),
-            is_fault: reason.outcome() == Outcome::Failed,
-            skew_seconds: self.number("skew_seconds"),
-            missing_permission: self.text("missing_permission"),
-            denied_by: rules.find(|key| Some(*key) == denied_by.as_deref()),
-            ..RecordedRejection::default()
-        })
-    }
-}
-
-fn verdict(text: &str) -> Option<Verdict> {
-    let mut all = Verdict::VARIANTS.iter();
-    all.find(|known| known.as_str() == text).copied()
-}
-
-fn diagnosis(text: &str) -> Option<&'static str> {
-    let known = TABLE.iter().map(|mistake| mistake.word).chain([SKIPPED]);
-    known.into_iter().find(|word| *word == text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::{
+        log::LogFormat,
+        metrics::Verdict,
+        tests::{self, written},
+    };
 
+    /// A line of an earlier version, which has a text with spaces and no quotation marks.
     const TEXT: &str = "2026-11-27T03:54:15.123456Z  INFO access: method=\"GET\" path=\"/a=b \\\"c\" status=401 \
         verdict=\"parameter_rejected\" unverified_consumer=shop unverified_token=acc0212b… peer=127.0.0.1 request_id=r-1 \
         operation=\"GET /a\" proof=\"none\" parameters=oauth_timestamp problem=is in milliseconds, write status=200 seconds \
         ms=0.2";
 
     #[test]
-    fn both_forms_say_the_same() {
-        let json = serde_json::json!({
-            "timestamp": "2026-11-27T03:54:15.123456Z", "level": "INFO", "target": "access", "method": "GET", "path": "/a",
-            "status": 401, "verdict": "parameter_rejected", "unverified_consumer": "shop", "unverified_token": "acc0212b…",
-            "peer": "127.0.0.1", "request_id": "r-1", "operation": "GET /a", "proof": "none",
-            "parameters": "oauth_timestamp", "problem": "is in milliseconds, write", "ms": 0.2,
-        });
-        let of = |line: &str| read(line).unwrap().rejection().unwrap();
-        let from_text = of(TEXT);
-        assert_eq!(of(&json.to_string()), from_text);
-        assert_eq!(of(&format!("countersign-1  | {json}")), from_text);
-        let journal = format!("Nov 27 03:54:15 host countersign[17]: {TEXT}");
-        assert_eq!(of(&journal), from_text);
-        assert_eq!(from_text.consumer.as_deref(), Some("shop"));
-        assert_eq!(
-            (from_text.status, from_text.reason),
-            (401, "parameter_rejected")
-        );
-        assert_eq!(from_text.token.as_deref(), Some("acc0212b"));
-        assert_eq!(from_text.address.as_deref(), Some("127.0.0.1"));
-        assert_eq!(from_text.time.to_string(), "2026-11-27T03:54:15Z");
+    fn both_forms_have_every_fact() {
+        let call = tests::call();
+        for form in [LogFormat::Text, LogFormat::Json] {
+            let line = written(form, || call.log());
+            for prefix in [
+                "",
+                "countersign-1  | ",
+                "Nov 27 03:54:15 host countersign[17]: ",
+            ] {
+                let (_, read) = read(&format!("{prefix}{line}")).unwrap();
+                assert_eq!(read, call, "{line}");
+            }
+            for name in CallRecord::NAMES {
+                assert!(line.contains(name), "{name}: {line}");
+            }
+        }
     }
 
     #[test]
-    fn observed_calls_have_the_verdict_of_enforcing_and_served_ones_are_none() {
-        let line = |verdict: &str, rest: &str| {
-            format!(
+    fn a_line_of_an_earlier_version_says_the_same() {
+        let (time, call) = read(TEXT).unwrap();
+        assert_eq!(time.to_string(), "2026-11-27T03:54:15Z");
+        assert_eq!(
+            (call.status, call.reason()),
+            (401, Verdict::ParameterRejected)
+        );
+        assert_eq!(call.path.as_deref(), Some("/a=b \"c"));
+        assert_eq!(call.named_consumer(), Some("shop"));
+        assert_eq!(call.named_token(), Some("acc0212b"));
+        assert_eq!(call.caller_address(), Some([127, 0, 0, 1].into()));
+        assert_eq!(call.parameters.as_deref(), Some("oauth_timestamp"));
+        assert_eq!(call.problem.as_deref(), Some("is in milliseconds, write"));
+    }
+
+    #[test]
+    fn observed_calls_have_the_verdict_of_enforcing_and_served_ones_are_not_rejected() {
+        let of = |verdict: &str, rest: &str| {
+            let line = format!(
                 "2026-11-27T03:54:15Z  INFO access: method=\"GET\" status=200 verdict=\"{verdict}\" consumer=shop {rest}"
-            )
+            );
+            let (_, call) = read(&line).unwrap();
+            call.is_rejected().then_some(call)
         };
-        let of = |verdict: &str, rest: &str| read(&line(verdict, rest)).unwrap().rejection();
         let observed = of(
             "observed",
             "reason=\"signature_invalid\" diagnosis=\"query_unsigned\"",
         )
         .unwrap();
-        assert!(observed.is_observed);
+        assert!(observed.observed().is_some());
         assert_eq!(observed.mistake(), "query_unsigned");
         assert_eq!(
             of("observed", "reason=\"nonce_used\"").unwrap().mistake(),
@@ -266,14 +172,20 @@ mod tests {
         ] {
             assert_eq!(of(verdict, "ms=1"), None, "{verdict}");
         }
-        assert!(of("bad_gateway", "ms=1").unwrap().is_fault);
+        assert!(of("bad_gateway", "ms=1").unwrap().is_fault());
         // The API failed, or the caller went away: enforcing would have rejected it all the same.
         for verdict in ["bad_gateway", "aborted"] {
             let failed = of(verdict, "reason=\"nonce_used\"").unwrap();
-            assert!(failed.is_observed && !failed.is_fault, "{verdict}");
+            assert!(
+                failed.observed().is_some() && !failed.is_fault(),
+                "{verdict}"
+            );
             assert_eq!(failed.mistake(), "nonce_used");
         }
-        assert!(of("observed", "reason=\"unavailable\"").unwrap().is_fault);
+        assert!(of("observed", "reason=\"unavailable\"").unwrap().is_fault());
+        // Why a head cannot be read is no verdict.
+        let unread = of("bad_request", "reason=\"invalid header\"").unwrap();
+        assert_eq!(unread.reason(), Verdict::BadRequest);
     }
 
     #[test]

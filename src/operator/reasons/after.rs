@@ -38,7 +38,7 @@ impl AfterRejection {
     pub fn of(group: &ReasonCount, consumer: ConsumerNow) -> Self {
         let newest = &group.newest;
         let is_quiet = consumer.now >= newest.time.after(QUIET);
-        match (newest.is_of_disabled(), consumer.enabled) {
+        match (newest.call.is_of_disabled(), consumer.enabled) {
             (true, Some(true)) => return Self::Enabled,
             (true, Some(false)) if is_quiet => return Self::Disabled,
             (true, Some(false)) | (_, None) => return Self::Open,
@@ -79,16 +79,22 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::request::rejections::RecordedRejection;
+    use crate::{
+        request::rejections::KeptCall,
+        telemetry::{calls::record::CallRecord, metrics::Verdict},
+    };
 
     const NOW: UnixTime = UnixTime(1_790_164_800);
 
-    fn rejected(reason: &'static str, accepted_before: u64) -> Arc<RecordedRejection> {
-        Arc::new(RecordedRejection {
+    fn rejected(verdict: Verdict, accepted_before: u64) -> Arc<KeptCall> {
+        let call = CallRecord {
+            verdict,
+            ..CallRecord::default()
+        };
+        Arc::new(KeptCall {
             time: NOW,
-            reason,
             accepted_before,
-            ..RecordedRejection::default()
+            ..KeptCall::from(call)
         })
     }
 
@@ -103,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_later_call_that_is_accepted_ends_it() {
-        let group = ReasonCount::new(&rejected("signature_invalid", 7));
+        let group = ReasonCount::new(&rejected(Verdict::SignatureInvalid, 7));
         assert_eq!(outcome(&group, 7, true, 0), AfterRejection::Open);
         let ended = outcome(&group, 8, true, 0);
         assert_eq!(ended, AfterRejection::Accepted(1));
@@ -114,10 +120,10 @@ mod tests {
 
     #[test]
     fn a_mistake_in_some_calls_only_needs_a_person_until_it_is_quiet_for_26_hours() {
-        let mut group = ReasonCount::new(&rejected("signature_invalid", 7));
-        group.add(&rejected("signature_invalid", 7));
+        let mut group = ReasonCount::new(&rejected(Verdict::SignatureInvalid, 7));
+        group.add(&rejected(Verdict::SignatureInvalid, 7));
         assert!(outcome(&group, 8, true, 0).needs_nobody());
-        group.add(&rejected("signature_invalid", 9));
+        group.add(&rejected(Verdict::SignatureInvalid, 9));
         let some = outcome(&group, 12, true, 93_599);
         assert_eq!(some, AfterRejection::SomeAccepted(3));
         assert!(!some.needs_nobody());
@@ -132,24 +138,20 @@ mod tests {
 
     #[test]
     fn a_consumer_that_is_enabled_again_needs_nobody_and_the_mistakes_of_a_disabled_one_neither() {
-        let disabled = ReasonCount::new(&rejected("consumer_key_refused", 0));
+        let disabled = ReasonCount::new(&rejected(Verdict::ConsumerKeyRefused, 0));
         assert_eq!(outcome(&disabled, 9, false, 0), AfterRejection::Open);
         assert_eq!(
             outcome(&disabled, 0, false, 93_600),
             AfterRejection::Disabled
         );
         assert_eq!(outcome(&disabled, 0, true, 0), AfterRejection::Enabled);
-        let wrong = ReasonCount::new(&rejected("signature_invalid", 0));
+        let wrong = ReasonCount::new(&rejected(Verdict::SignatureInvalid, 0));
         assert_eq!(outcome(&wrong, 0, false, 0), AfterRejection::Disabled);
         assert!(outcome(&wrong, 0, false, 0).needs_nobody());
         // Such a call lacks a pinned value, and its consumer is enabled.
-        let pinned = Arc::new(RecordedRejection {
-            parameters_problem: Some("pinned".to_owned()),
-            ..(*rejected("consumer_key_refused", 0)).clone()
-        });
-        assert_eq!(
-            outcome(&ReasonCount::new(&pinned), 0, true, 0),
-            AfterRejection::Open
-        );
+        let mut pinned = (*rejected(Verdict::ConsumerKeyRefused, 0)).clone();
+        pinned.call.problem = Some("pinned".into());
+        let pinned = ReasonCount::new(&Arc::new(pinned));
+        assert_eq!(outcome(&pinned, 0, true, 0), AfterRejection::Open);
     }
 }

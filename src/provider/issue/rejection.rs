@@ -43,29 +43,45 @@ pub enum IssueRejection {
 }
 
 impl IssueRejection {
+    /// The verdict in logs and metrics.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Callback(_) | Self::Scope(_) => Verdict::ParameterRejected,
+            Self::TooManyRequestTokens { .. } => Verdict::RateLimited,
+            Self::TokenUnknown => Verdict::TokenRejected,
+            Self::TokenExpired => Verdict::TokenExpired,
+            Self::TokenUsed => Verdict::TokenUsed,
+            Self::TokenUndecided => Verdict::PermissionUnknown,
+            Self::TokenDenied => Verdict::PermissionDenied,
+            Self::VerifierWrong => Verdict::VerifierInvalid,
+        }
+    }
+
     /// The content of the response.
     pub fn problem(&self) -> Problem {
-        let unauthorized = |verdict| Problem::coded(401, verdict);
+        let verdict = self.verdict();
         match self {
             Self::Callback(_) => Problem::rejected(
+                verdict,
                 "oauth_callback",
                 "oauth_callback is not one that is registered for this consumer",
             ),
             Self::Scope(_) => Problem::rejected(
+                verdict,
                 "scope",
                 "scope has a permission that is not registered for this consumer",
             ),
-            Self::TooManyRequestTokens { retry_after } => Problem::plain(429, Verdict::RateLimited)
+            Self::TooManyRequestTokens { retry_after } => Problem::plain(429, verdict)
                 .retry_after(*retry_after)
                 .advise("too many request tokens wait for a decision: exchange them, or wait until they expire"),
-            Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
-            Self::TokenExpired => unauthorized(Verdict::TokenExpired),
-            Self::TokenUsed => unauthorized(Verdict::TokenUsed),
-            Self::TokenUndecided => unauthorized(Verdict::PermissionUnknown),
             Self::TokenDenied => {
-                unauthorized(Verdict::PermissionDenied).advise("the user has denied the request")
+                Problem::coded(401, verdict).advise("the user has denied the request")
             }
-            Self::VerifierWrong => unauthorized(Verdict::VerifierInvalid),
+            Self::TokenUnknown
+            | Self::TokenExpired
+            | Self::TokenUsed
+            | Self::TokenUndecided
+            | Self::VerifierWrong => Problem::coded(401, verdict),
         }
     }
 }

@@ -28,8 +28,9 @@ use crate::{
     records::store::StoreError,
     request::{
         policy::{PolicyRejection, rate::ConsumerRates},
-        rejections::{BaseStrings, ReasonCount, RecordedRejection},
+        rejections::{BaseStrings, KeptCall, ReasonCount},
     },
+    telemetry::calls::facts::OtherSecret,
 };
 
 /// The parameter of the link.
@@ -276,20 +277,20 @@ impl PageRequest<'_> {
 
 impl From<ReasonCount> for Reason {
     fn from(reason: ReasonCount) -> Self {
-        let newest = &*reason.newest;
+        let newest = &reason.newest.call;
         let [verified, secrets, _] = reason.proofs;
         Self {
             mistake: mistake(newest),
             advice: advice(newest).ok(),
             count: reason.count,
             first: reason.first,
-            last: newest.time,
+            last: reason.newest.time,
             proof: match (verified, secrets) {
                 (0, 0) => "developer-proof-none",
                 (0, _) => "developer-proof-secrets",
                 _ => "developer-proof-verified",
             },
-            previous_secret: newest.previous_secret,
+            previous_secret: newest.secret == Some(OtherSecret::Previous),
             is_observed: reason.is_observed(),
             texts: reason
                 .base_strings
@@ -313,17 +314,16 @@ fn texts(kept: &BaseStrings) -> Vec<Text> {
     known.collect()
 }
 
-impl From<&RecordedRejection> for Call {
-    fn from(one: &RecordedRejection) -> Self {
-        // The label of an operation has its methods before the path.
-        let target = one.operation.rsplit(' ').next().unwrap_or_default();
+impl From<&KeptCall> for Call {
+    fn from(one: &KeptCall) -> Self {
+        let call = &one.call;
         Self {
             time: one.time,
-            call: format!("{} {target}", one.method.as_deref().unwrap_or("–")),
-            mistake: mistake(one),
-            status: one.status,
-            token: one.token.clone(),
-            request_id: one.request_id.clone(),
+            call: call.called(),
+            mistake: mistake(call),
+            status: call.status,
+            token: call.named_token().map(str::to_owned),
+            request_id: call.request_id.as_deref().map(str::to_owned),
         }
     }
 }

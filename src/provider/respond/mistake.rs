@@ -1,14 +1,13 @@
 //! Why a call was rejected, in words: the mistake, and the advice for the developer of the consumer.
 
-use super::advice_of;
+use super::advice::usual;
 use crate::{
     base::clock,
-    oauth::diagnosis::TABLE,
-    request::{
-        policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
-        rejections::{REPLACED_SECRET, RecordedRejection, SKIPPED},
+    oauth::diagnosis::{Diagnosed, Mistake},
+    telemetry::{
+        calls::{facts::OperationRule, record::CallRecord},
+        metrics::Verdict,
     },
-    telemetry::metrics::Verdict,
 };
 
 /// A fixed word as text: `query_unsigned` is `Query unsigned`.
@@ -19,102 +18,138 @@ pub fn words(word: &str) -> String {
     first.into_iter().chain(characters).collect()
 }
 
-/// The mistake of a rejection in words.
-pub fn mistake(rejection: &RecordedRejection) -> String {
-    let reason = rejection.reason;
-    if rejection.diagnosis == Some(REPLACED_SECRET) {
-        return "Signs with a secret that was replaced".to_owned();
+/// The mistake of a rejected call in words.
+pub fn mistake(call: &CallRecord<'_>) -> String {
+    match call.diagnosis {
+        Diagnosed::Known(Mistake::PreviousSecret) => {
+            return "Signs with a secret that was replaced".to_owned();
+        }
+        Diagnosed::Known(_) | Diagnosed::Skipped => return words(call.mistake()),
+        Diagnosed::Unknown => {}
     }
-    if rejection.diagnosis.is_some_and(|word| word != reason) {
-        return words(rejection.mistake());
-    }
-    if let Some(skew) = rejection.skew_seconds {
+    if let Some(skew) = call.skew_seconds {
         return format!("Clock {}", clock::offset(skew.into()));
     }
-    let permission = rejection.missing_permission.as_deref();
-    let text = match reason {
-        "consumer_key_refused" => match rejection.parameters_problem {
-            Some(_) => "Lacks the pinned value of a parameter",
-            None => "Is disabled here, still calls",
+    if let (Verdict::PermissionDenied, Some(name)) =
+        (call.reason(), call.missing_permission.as_deref())
+    {
+        return format!("Permission {name} is missing");
+    }
+    rejected(call).map_or_else(|| words(call.reason().as_str()), str::to_owned)
+}
+
+/// The mistake that a verdict means; `None` if its name says it.
+fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
+    Some(match call.reason() {
+        Verdict::ConsumerKeyRefused if call.is_of_disabled() => "Is disabled here, still calls",
+        Verdict::ConsumerKeyRefused => "Lacks the pinned value of a parameter",
+        Verdict::SignatureInvalid if call.problem.is_some() => "Body not as it was signed",
+        Verdict::SignatureInvalid => "Signature wrong, mistake unknown",
+        Verdict::NonceUsed => "Nonce used before",
+        Verdict::TokenRejected if call.lacks_token() => "No token sent",
+        Verdict::TokenRejected => "Token unknown, or not for this call",
+        Verdict::PermissionDenied => match call.denied_by {
+            Some(OperationRule::Access) => "Operation not open to this kind of call",
+            Some(OperationRule::From) | None => "Operation not permitted",
         },
-        "signature_invalid" => match rejection.parameters_problem {
-            Some(_) => "Body not as it was signed",
-            None => "Signature wrong, mistake unknown",
+        Verdict::ParameterAbsent => match (call.named_consumer(), &call.parameters) {
+            (None, None) => "No OAuth credentials",
+            (Some(_), _) | (None, Some(_)) => "Parameter missing",
         },
-        "nonce_used" => "Nonce used before",
-        "token_rejected" if rejection.lacks_token() => "No token sent",
-        "token_rejected" => "Token unknown, or not for this call",
-        "permission_denied" => match permission {
-            Some(permission) => return format!("Permission {permission} is missing"),
-            None if rejection.denied_by == Some(ACCESS_KEY) => {
-                "Operation not open to this kind of call"
-            }
-            None => "Operation not permitted",
-        },
-        "parameter_absent" if rejection.consumer.is_none() && rejection.parameters.is_none() => {
-            "No OAuth credentials"
-        }
-        "parameter_absent" => "Parameter missing",
-        "rate_limited" => "Too many requests",
-        word => return words(word),
-    };
-    text.to_owned()
+        Verdict::RateLimited => "Too many requests",
+        Verdict::Forwarded
+        | Verdict::Anonymous
+        | Verdict::Observed
+        | Verdict::RequestTokenIssued
+        | Verdict::AccessTokenIssued
+        | Verdict::AccessTokenRevoked
+        | Verdict::TokenExchanged
+        | Verdict::Page
+        | Verdict::LoginNeeded
+        | Verdict::ParameterRejected
+        | Verdict::SignatureMethodRejected
+        | Verdict::VersionRejected
+        | Verdict::ConsumerKeyUnknown
+        | Verdict::TokenExpired
+        | Verdict::TokenUsed
+        | Verdict::TokenRevoked
+        | Verdict::VerifierInvalid
+        | Verdict::LaunchRepeated
+        | Verdict::TimestampRefused
+        | Verdict::PermissionUnknown
+        | Verdict::BadRequest
+        | Verdict::Forbidden
+        | Verdict::NotFound
+        | Verdict::MethodNotAllowed
+        | Verdict::RequestTimeout
+        | Verdict::PayloadTooLarge
+        | Verdict::UriTooLong
+        | Verdict::Misdirected
+        | Verdict::LoginThrottled
+        | Verdict::HeadersTooLarge
+        | Verdict::InternalError
+        | Verdict::BadGateway
+        | Verdict::BrownOut
+        | Verdict::Unavailable
+        | Verdict::GatewayTimeout
+        | Verdict::LoopDetected
+        | Verdict::Aborted => return None,
+    })
 }
 
 /// The advice for the developer of the consumer.
 ///
 /// # Errors
 /// What concerns the operator instead.
-pub fn advice(rejection: &RecordedRejection) -> Result<String, &'static str> {
-    let mut table = TABLE.iter();
-    if let Some(mistake) = table.find(|mistake| Some(mistake.word) == rejection.diagnosis) {
-        return Ok(mistake.advice.to_owned());
+pub fn advice(call: &CallRecord<'_>) -> Result<String, &'static str> {
+    match call.diagnosis {
+        Diagnosed::Known(mistake) => return Ok(mistake.advice().to_owned()),
+        Diagnosed::Skipped => {
+            return Ok("the signature was not examined: send the request again in a few seconds, or a smaller one".to_owned());
+        }
+        Diagnosed::Unknown => {}
     }
-    if rejection.diagnosis == Some(SKIPPED) {
-        return Ok("the signature was not examined: send the request again in a few seconds, or a smaller one".to_owned());
-    }
-    if let (Some(_), Some(problem)) = (rejection.skew_seconds, &rejection.parameters_problem) {
-        return Ok(problem.clone());
-    }
-    if let Some(skew) = rejection.skew_seconds {
+    if let Some(skew) = call.skew_seconds {
         let offset = clock::offset(skew.into());
-        return Ok(format!(
-            "set the clock of your machine (NTP): it is {offset}"
-        ));
+        let usual = || format!("set the clock of your machine (NTP): it is {offset}");
+        return Ok(call.problem.as_deref().map_or_else(usual, str::to_owned));
     }
-    if let Some(permission) = &rejection.missing_permission {
+    if let Some(permission) = call.missing_permission.as_deref() {
         return Ok(format!(
             "the operation needs the permission {permission}; the consumer has to be registered with it, and the user has to \
              grant it"
         ));
     }
-    let mut rules = CALLER_RULES.iter();
-    if let Some(rule) = rules.find(|rule| Some(rule.key) == rejection.denied_by) {
-        let address = rejection.address.as_deref().unwrap_or("unknown");
-        return Ok((rule.advice)(address));
+    match call.denied_by {
+        Some(OperationRule::From) => {
+            let address = call.caller_address().map(|address| address.to_string());
+            let address = address.as_deref().unwrap_or("unknown");
+            return Ok(format!(
+                "the operation can be called only from certain networks (its key from); the address of this call is {address}"
+            ));
+        }
+        Some(OperationRule::Access) => {
+            return Err(
+                "Nothing, or add its kind to access of the operation: \"consumer\" for calls with a user’s token, \"application\" for those without one.",
+            );
+        }
+        None => {}
     }
-    if rejection.denied_by == Some(ACCESS_KEY) {
-        return Err(
-            "Nothing, or add its kind to access of the operation: \"consumer\" for calls with a user’s token, \"application\" for those without one.",
-        );
-    }
-    let is_absent = rejection.reason == Verdict::ParameterAbsent.as_str();
-    match (&rejection.parameters, &rejection.parameters_problem) {
+    let is_absent = call.reason() == Verdict::ParameterAbsent;
+    match (call.parameters.as_deref(), call.problem.as_deref()) {
         (Some(names), _) if is_absent => return Ok(format!("send {names}")),
         (Some(names), Some(problem)) => return Ok(format!("correct {names}: {problem}")),
         (Some(names), None) => return Ok(format!("correct {names}")),
-        (None, Some(problem)) => return Ok(problem.clone()),
+        (None, Some(problem)) => return Ok(problem.to_owned()),
         (None, None) => {}
     }
-    match rejection.reason {
-        "signature_invalid" => Ok(
+    match (call.reason(), usual(call.reason())) {
+        (Verdict::SignatureInvalid, _) => Ok(
             "compare consumer secret and token secret; then check one request as it went over the wire".to_owned(),
         ),
-        "consumer_key_refused" => Err("Enable it, or tell its developer that its access has ended."),
-        reason => match advice_of(reason) {
-            Some(text) => Ok(text.to_owned()),
-            None => Err("Nothing: the fault is not the consumer’s; see the log."),
-        },
+        (Verdict::ConsumerKeyRefused, _) => Err("Enable it, or tell its developer that its access has ended."),
+        (_, Some(text)) => Ok(text.to_owned()),
+        (_, None) => Err("Nothing: the fault is not the consumer’s; see the log."),
     }
 }
 
@@ -125,35 +160,34 @@ mod tests {
     use super::*;
     use crate::telemetry::metrics::Outcome;
 
+    fn rejected(verdict: Verdict) -> CallRecord<'static> {
+        CallRecord {
+            verdict,
+            ..CallRecord::default()
+        }
+    }
+
     #[test]
     fn there_are_words_and_advice_for_every_reason() {
-        let mut rejection = RecordedRejection {
-            reason: "timestamp_refused",
+        let mut call = CallRecord {
             skew_seconds: Some(-742),
-            ..RecordedRejection::default()
+            ..rejected(Verdict::TimestampRefused)
         };
-        assert_eq!(mistake(&rejection), "Clock 742 s behind");
-        assert!(advice(&rejection).unwrap().contains("742 s behind"));
-        let mut absent = RecordedRejection {
-            reason: "parameter_absent",
-            ..RecordedRejection::default()
-        };
+        assert_eq!(mistake(&call), "Clock 742 s behind");
+        assert!(advice(&call).unwrap().contains("742 s behind"));
+        let mut absent = rejected(Verdict::ParameterAbsent);
         assert_eq!(mistake(&absent), "No OAuth credentials");
-        absent.parameters = Some("oauth_consumer_key".to_owned());
+        absent.parameters = Some("oauth_consumer_key".into());
         assert_eq!(mistake(&absent), "Parameter missing");
-        let mut token = RecordedRejection {
-            reason: "token_rejected",
-            ..RecordedRejection::default()
-        };
+        let mut token = rejected(Verdict::TokenRejected);
         assert_eq!(mistake(&token), "No token sent");
-        token.token = Some("acc0212b".to_owned());
+        token.token = Some("acc0212b…".into());
         assert_eq!(mistake(&token), "Token unknown, or not for this call");
-        rejection.parameters_problem = Some("oauth_timestamp is in milliseconds".to_owned());
-        assert!(advice(&rejection).unwrap().contains("in milliseconds"));
-        let denied = RecordedRejection {
-            reason: "permission_denied",
-            denied_by: Some(ACCESS_KEY),
-            ..RecordedRejection::default()
+        call.problem = Some("oauth_timestamp is in milliseconds".into());
+        assert!(advice(&call).unwrap().contains("in milliseconds"));
+        let denied = CallRecord {
+            denied_by: Some(OperationRule::Access),
+            ..rejected(Verdict::PermissionDenied)
         };
         assert_eq!(mistake(&denied), "Operation not open to this kind of call");
         assert!(
@@ -161,40 +195,35 @@ mod tests {
                 .unwrap_err()
                 .contains("\"consumer\" for calls with a user’s token")
         );
-        rejection.diagnosis = Some(SKIPPED);
-        assert!(advice(&rejection).unwrap().contains("was not examined"));
-        rejection.diagnosis = Some("secrets_swapped");
-        assert_eq!(mistake(&rejection), "Secrets swapped");
+        call.diagnosis = Diagnosed::Skipped;
+        assert!(advice(&call).unwrap().contains("was not examined"));
+        call.diagnosis = Diagnosed::Known(Mistake::SecretsSwapped);
+        assert_eq!(mistake(&call), "Secrets swapped");
         assert!(
-            advice(&rejection)
+            advice(&call)
                 .unwrap()
                 .contains("consumer secret before the '&'")
         );
-        for (reason, problem, expected) in [
-            ("parameter_absent", None, "send oauth_nonce"),
+        for (verdict, problem, expected) in [
+            (Verdict::ParameterAbsent, None, "send oauth_nonce"),
             (
-                "parameter_rejected",
+                Verdict::ParameterRejected,
                 Some("too long"),
                 "correct oauth_nonce: too long",
             ),
         ] {
-            let named = RecordedRejection {
-                reason,
-                parameters: Some("oauth_nonce".to_owned()),
-                parameters_problem: problem.map(str::to_owned),
-                ..RecordedRejection::default()
+            let named = CallRecord {
+                parameters: Some("oauth_nonce".into()),
+                problem: problem.map(Into::into),
+                ..rejected(verdict)
             };
             assert_eq!(advice(&named).as_deref(), Ok(expected));
         }
         for verdict in Verdict::VARIANTS {
-            let rejection = RecordedRejection {
-                reason: verdict.as_str(),
-                ..RecordedRejection::default()
-            };
+            let call = rejected(*verdict);
             let is_of_the_caller = matches!(verdict.outcome(), Outcome::Rejected);
-            assert_ne!(mistake(&rejection), "");
-            let is_of_others =
-                advice(&rejection).is_err_and(|ours| ours.contains("not the consumer’s"));
+            assert_ne!(mistake(&call), "");
+            let is_of_others = advice(&call).is_err_and(|ours| ours.contains("not the consumer’s"));
             assert!(!(is_of_the_caller && is_of_others), "{verdict:?}");
         }
     }

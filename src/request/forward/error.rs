@@ -26,11 +26,20 @@ pub enum ForwardRejection {
 }
 
 impl ForwardRejection {
+    /// The verdict in logs and metrics.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Handshake(_) => Verdict::BadRequest,
+            Self::LoopDetected => Verdict::LoopDetected,
+        }
+    }
+
     /// The problem that the response describes.
     pub fn problem(&self) -> Problem {
+        let verdict = self.verdict();
         match self {
-            Self::Handshake(_) => Problem::malformed(self),
-            Self::LoopDetected => Problem::plain(508, Verdict::LoopDetected),
+            Self::Handshake(_) => Problem::malformed(verdict, self),
+            Self::LoopDetected => Problem::plain(508, verdict),
         }
     }
 }
@@ -53,14 +62,22 @@ pub enum ForwardFault {
 }
 
 impl ForwardFault {
+    /// The verdict in logs and metrics.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Unreachable(_) | Self::BrokenResponse(_) => Verdict::BadGateway,
+            Self::ApiTooSlow => Verdict::GatewayTimeout,
+            Self::Internal(_) => Verdict::InternalError,
+        }
+    }
+
     /// The problem that the response describes.
     pub fn problem(&self) -> Problem {
+        let verdict = self.verdict();
         match self {
-            Self::Unreachable(_) | Self::BrokenResponse(_) => {
-                Problem::plain(502, Verdict::BadGateway)
-            }
-            Self::ApiTooSlow => Problem::plain(504, Verdict::GatewayTimeout),
-            Self::Internal(_) => Problem::plain(500, Verdict::InternalError),
+            Self::Unreachable(_) | Self::BrokenResponse(_) => Problem::plain(502, verdict),
+            Self::ApiTooSlow => Problem::plain(504, verdict),
+            Self::Internal(_) => Problem::plain(500, verdict),
         }
     }
 }

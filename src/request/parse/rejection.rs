@@ -54,39 +54,66 @@ cold_from!(ParseRejection {
 });
 
 impl ParseRejection {
+    /// The verdict in logs and metrics.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Malformed(_) | Self::Description { .. } | Self::Connection(_) => {
+                Verdict::BadRequest
+            }
+            Self::Misdirected => Verdict::Misdirected,
+            Self::MethodNotAllowed { .. } => Verdict::MethodNotAllowed,
+            Self::TargetTooLong => Verdict::UriTooLong,
+            Self::HeadTooLarge => Verdict::HeadersTooLarge,
+            Self::Body(rejection) => rejection.verdict(),
+        }
+    }
+
     /// The content of the response.
     pub fn problem(&self) -> Problem {
+        let verdict = self.verdict();
         match self {
-            Self::Malformed(what) => Problem::malformed(what),
-            Self::Description { .. } => Problem::malformed(self),
-            Self::Connection(error) => Problem::malformed(error),
-            Self::Misdirected => Problem::plain(421, Verdict::Misdirected),
-            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
-            Self::TargetTooLong => {
-                Problem::plain(414, Verdict::UriTooLong).field("Connection", "close")
-            }
-            Self::HeadTooLarge => Problem::plain(431, Verdict::HeadersTooLarge),
+            Self::Malformed(what) => Problem::malformed(verdict, what),
+            Self::Description { .. } => Problem::malformed(verdict, self),
+            Self::Connection(error) => Problem::malformed(verdict, error),
+            Self::Misdirected => Problem::plain(421, verdict),
+            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(verdict, allow),
+            Self::TargetTooLong => Problem::plain(414, verdict).field("Connection", "close"),
+            Self::HeadTooLarge => Problem::plain(431, verdict),
             Self::Body(rejection) => rejection.problem(),
         }
     }
 }
 
+/// The verdict on protocol parameters of a wrong shape.
+pub const fn shape_verdict(error: &ShapeError) -> Verdict {
+    match error {
+        ShapeError::Malformed { .. } | ShapeError::Rejected { .. } => Verdict::ParameterRejected,
+        ShapeError::Absent(_) => Verdict::ParameterAbsent,
+        ShapeError::MethodRejected { .. } => Verdict::SignatureMethodRejected,
+        ShapeError::VersionRejected => Verdict::VersionRejected,
+    }
+}
+
 /// The response to protocol parameters of a wrong shape.
 pub fn shape_problem(error: &ShapeError) -> Problem {
+    let verdict = shape_verdict(error);
     match error {
         ShapeError::Malformed { location, reason } => {
-            Problem::coded(400, Verdict::ParameterRejected)
-                .advise(format!("malformed {location}: {reason}"))
+            Problem::coded(400, verdict).advise(format!("malformed {location}: {reason}"))
         }
-        ShapeError::Absent(names) => Problem::coded(400, Verdict::ParameterAbsent)
-            .detail("oauth_parameters_absent", names.to_string()),
-        ShapeError::Rejected { names, reason } => Problem::rejected(names.to_string(), *reason),
+        ShapeError::Absent(names) => {
+            Problem::coded(400, verdict).detail("oauth_parameters_absent", names.to_string())
+        }
+        ShapeError::Rejected { names, reason } => {
+            Problem::rejected(verdict, names.to_string(), *reason)
+        }
         ShapeError::MethodRejected { accepted } => {
             let accepted: Vec<&str> = accepted.iter().map(SignatureMethod::as_str).collect();
             let advice = format!("this service accepts {}", accepted.join(", "));
-            Problem::coded(400, Verdict::SignatureMethodRejected).advise(advice)
+            Problem::coded(400, verdict).advise(advice)
         }
-        ShapeError::VersionRejected => Problem::coded(400, Verdict::VersionRejected)
-            .detail("oauth_acceptable_versions", "1.0-1.0"),
+        ShapeError::VersionRejected => {
+            Problem::coded(400, verdict).detail("oauth_acceptable_versions", "1.0-1.0")
+        }
     }
 }

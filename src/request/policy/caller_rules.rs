@@ -3,7 +3,7 @@
 
 use ipnet::IpNet;
 
-use crate::request::parse::caller_facts::CallerFacts;
+use crate::{request::parse::caller_facts::CallerFacts, telemetry::calls::facts::OperationRule};
 
 /// The rules of one operation. By default they admit every caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,9 +15,7 @@ pub struct CallerRules {
 /// A rule about a fact.
 pub struct CallerRule {
     /// Its key in `[[operation]]`.
-    pub key: &'static str,
-    /// The advice to the developer of a caller with this address that does not meet it.
-    pub advice: fn(address: &str) -> String,
+    pub key: OperationRule,
     /// Whether a caller with these facts meets it.
     is_met: fn(&CallerRules, &CallerFacts) -> bool,
     /// What it demands of callers; empty: nothing.
@@ -26,12 +24,7 @@ pub struct CallerRule {
 
 /// All rules, in the order in which they are checked.
 pub const CALLER_RULES: &[CallerRule] = &[CallerRule {
-    key: "from",
-    advice: |address| {
-        format!(
-            "the operation can be called only from certain networks (its key from); the address of this call is {address}"
-        )
-    },
+    key: OperationRule::From,
     is_met: |CallerRules { from }, caller| {
         // An unknown address is in no network.
         let address = caller.address.map(|address| address.to_canonical());
@@ -45,9 +38,9 @@ pub const CALLER_RULES: &[CallerRule] = &[CallerRule {
 }];
 
 impl CallerRules {
-    /// The key of the first rule that a caller with these facts does not meet.
+    /// The first rule that a caller with these facts does not meet.
     #[must_use]
-    pub fn unmet_by(&self, caller: &CallerFacts) -> Option<&'static str> {
+    pub fn unmet_by(&self, caller: &CallerFacts) -> Option<OperationRule> {
         let unmet = CALLER_RULES
             .iter()
             .find(|rule| !(rule.is_met)(self, caller));
@@ -58,7 +51,7 @@ impl CallerRules {
     pub fn demands(&self) -> impl Iterator<Item = (&'static str, String)> {
         let demands = CALLER_RULES
             .iter()
-            .map(|rule| (rule.key, (rule.demand)(self)));
+            .map(|rule| (rule.key.into(), (rule.demand)(self)));
         demands.filter(|(_, demand)| !demand.is_empty())
     }
 }
@@ -91,7 +84,7 @@ mod tests {
             let unmet = CallerRules { from }.unmet_by(&CallerFacts { address });
             assert_eq!(
                 unmet,
-                (!is_admitted).then_some("from"),
+                (!is_admitted).then_some(OperationRule::From),
                 "{address:?} in {networks}"
             );
         }

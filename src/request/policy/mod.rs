@@ -16,4 +16,4 @@ mod similar;
 pub mod sunset;
 mod trie;
 
-pub use self::rejection::{ACCESS_KEY, PolicyRejection, UnmetRule};
+pub use self::rejection::{PolicyRejection, UnmetRule};

@@ -140,7 +140,7 @@ impl<'a> Found<'a> {
 impl Operation {
     /// The rule by which a caller with these facts may not call it.
     fn unmet_by(&self, caller: &CallerFacts) -> Option<UnmetRule> {
-        self.callers.unmet_by(caller).map(UnmetRule::Caller)
+        self.callers.unmet_by(caller).map(UnmetRule::Other)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     oauth::Parameters,
     records::store::cached::{ConsumerCredentials, FieldValues, LocalAccess},
     request::verify::{Credential, Verified},
+    telemetry::calls::facts::OperationRule,
 };
 
 /// The proof that a request may be forwarded. `forward` sends nothing without one; only this file makes one.
@@ -41,7 +42,10 @@ impl Call<'_> {
         self.found.check_method()?;
         if !self.found.access().admits(bearer.kind()) {
             // Of a path that no operation lists, no key of one decides.
-            let unmet = self.found.operation().map(|_| UnmetRule::Access);
+            let unmet = self
+                .found
+                .operation()
+                .map(|_| UnmetRule::Other(OperationRule::Access));
             return Err(self.operations.forbidden(unmet));
         }
         if let Some(permission) = self.found.operation().and_then(|it| it.permission.as_ref())

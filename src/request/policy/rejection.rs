@@ -5,7 +5,9 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::{
-    base::names::Permission, request::parse::unseen_body::UnseenBody, telemetry::metrics::Verdict,
+    base::names::Permission,
+    request::parse::unseen_body::UnseenBody,
+    telemetry::{calls::facts::OperationRule, metrics::Verdict},
     wire::problem::Problem,
 };
 
@@ -87,70 +89,72 @@ pub enum PolicyRejection {
 pub enum UnmetRule {
     /// The token or the consumer does not have this permission.
     Permission(Permission),
-    /// A rule about the caller: its key.
-    Caller(&'static str),
-    /// `access` does not have this kind of caller.
-    Access,
-}
-
-/// The key of `[[operation]]` with the kinds of callers.
-pub const ACCESS_KEY: &str = "access";
-
-impl UnmetRule {
-    /// The key of `[[operation]]` that sets the rule.
-    #[must_use]
-    pub const fn key(&self) -> &'static str {
-        match self {
-            Self::Permission(_) => "permission",
-            Self::Caller(key) => key,
-            Self::Access => ACCESS_KEY,
-        }
-    }
+    /// Another rule.
+    Other(OperationRule),
 }
 
 impl PolicyRejection {
+    /// The verdict in logs and metrics.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Path(_) => Verdict::BadRequest,
+            Self::Convention(_) => Verdict::ParameterRejected,
+            Self::NoCredentials
+            | Self::CredentialsNotSeen(_)
+            | Self::CredentialsNotRead { .. }
+            | Self::PageElsewhere { .. } => Verdict::ParameterAbsent,
+            Self::LoginNeeded { .. } => Verdict::LoginNeeded,
+            Self::TokenMissing | Self::TokenCallElsewhere { .. } => Verdict::TokenRejected,
+            Self::NotPermitted { .. } | Self::CrossSite => Verdict::PermissionDenied,
+            Self::MethodNotAllowed { .. } => Verdict::MethodNotAllowed,
+            Self::BrownOut { .. } => Verdict::BrownOut,
+            Self::TooManyRequests { .. } => Verdict::RateLimited,
+        }
+    }
+
     /// The content of the response.
     pub fn problem(&self) -> Problem {
+        let verdict = self.verdict();
         match self {
-            Self::Path(what) => Problem::malformed(what),
-            Self::Convention(rule) => Problem::rejected("", *rule),
-            Self::NoCredentials => Problem::coded(401, Verdict::ParameterAbsent)
+            Self::Path(what) => Problem::malformed(verdict, what),
+            Self::Convention(rule) => Problem::rejected(verdict, "", *rule),
+            Self::NoCredentials => Problem::coded(401, verdict)
                 .advise("this needs a request signed with OAuth 1.0a: its Authorization field begins with OAuth, not with Bearer, Basic or another scheme"),
             Self::CredentialsNotSeen(unseen) => {
-                Problem::coded(401, Verdict::ParameterAbsent).advise(format!(
+                Problem::coded(401, verdict).advise(format!(
                     "{unseen}, so credentials in a form are not found: send the OAuth credentials in the Authorization \
                      header, and the body as another type than a form"
                 ))
             }
             Self::CredentialsNotRead { is_multipart } => {
-                Problem::coded(401, Verdict::ParameterAbsent).advise(match is_multipart {
+                Problem::coded(401, verdict).advise(match is_multipart {
                     true => "OAuth credentials in the parts of multipart/form-data are not read: send them in the Authorization header",
                     false => "the body has no Content-Type, so it is not read as a form: send application/x-www-form-urlencoded if the \
                               OAuth credentials are in it, or send them in the Authorization header",
                 })
             }
             Self::LoginNeeded { location } => {
-                let mut problem = Problem::plain(303, Verdict::LoginNeeded);
+                let mut problem = Problem::plain(303, verdict);
                 problem.retry_path = Some(location.clone());
                 problem.field("Location", location)
             }
-            Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected).advise(
+            Self::TokenMissing => Problem::coded(401, verdict).advise(
                 "no oauth_token was sent, or an empty one: this call needs the access token of a user, from the authorization flow",
             ),
-            Self::TokenCallElsewhere { urls } => Problem::coded(401, Verdict::TokenRejected)
+            Self::TokenCallElsewhere { urls } => Problem::coded(401, verdict)
                 .advise(format!("this is no path of a token call; those of this service are {urls}")),
-            Self::PageElsewhere { url } => Problem::coded(400, Verdict::ParameterAbsent)
+            Self::PageElsewhere { url } => Problem::coded(400, verdict)
                 .advise(format!("the authorization page of this service is {url}")),
-            Self::NotPermitted { hide: true, .. } => Problem::coded(404, Verdict::PermissionDenied),
+            Self::NotPermitted { hide: true, .. } => Problem::coded(404, verdict),
             Self::NotPermitted { hide: false, .. } | Self::CrossSite => {
-                Problem::coded(403, Verdict::PermissionDenied)
+                Problem::coded(403, verdict)
             }
-            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
+            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(verdict, allow),
             Self::BrownOut { retry_after } => {
-                Problem::plain(503, Verdict::BrownOut).retry_after(*retry_after)
+                Problem::plain(503, verdict).retry_after(*retry_after)
             }
             Self::TooManyRequests { retry_after } => {
-                Problem::plain(429, Verdict::RateLimited).retry_after(*retry_after)
+                Problem::plain(429, verdict).retry_after(*retry_after)
             }
         }
     }

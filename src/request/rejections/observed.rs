@@ -1,6 +1,6 @@
 //! The calls of the last day that enforcing would reject, by who sent them.
 
-use super::RecordedRejection;
+use super::KeptCall;
 use crate::{base::clock::UnixTime, telemetry::last_day::LastDay};
 
 /// Numbers of calls that enforcing would reject.
@@ -35,8 +35,8 @@ pub(super) struct ObservedDay {
 }
 
 impl ObservedDay {
-    pub(super) fn add(&mut self, one: &RecordedRejection) {
-        let of_sender = match (one.is_fault, &one.consumer) {
+    pub(super) fn add(&mut self, one: &KeptCall) {
+        let of_sender = match (one.call.is_fault(), one.call.named_consumer()) {
             (true, _) => &mut self.faults,
             (false, None) => &mut self.unsigned,
             (false, Some(_)) if one.is_registered => &mut self.registered,

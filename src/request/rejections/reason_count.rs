@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{BaseStrings, REASONS, RecordedRejection, SenderProof};
+use super::{BaseStrings, KeptCall, REASONS};
 use crate::{
     base::clock::UnixTime,
-    telemetry::{last_day::LastDay, metrics::Verdict},
+    telemetry::{calls::facts::SenderProof, last_day::LastDay, metrics::Verdict},
 };
 
 /// The calls of one consumer that were rejected for one reason.
 #[derive(Debug, Clone)]
 pub struct ReasonCount {
     /// The last of them.
-    pub newest: Arc<RecordedRejection>,
+    pub newest: Arc<KeptCall>,
     /// The time of the first one since this process started.
     pub first: UnixTime,
     /// Their number.
@@ -31,7 +31,7 @@ pub struct ReasonCount {
 
 impl ReasonCount {
     /// The first call of its kind.
-    pub fn new(first: &Arc<RecordedRejection>) -> Self {
+    pub fn new(first: &Arc<KeptCall>) -> Self {
         let mut begun = Self {
             newest: Arc::clone(first),
             first: first.time,
@@ -46,12 +46,12 @@ impl ReasonCount {
     }
 
     /// Adds a later call.
-    pub fn add(&mut self, next: &Arc<RecordedRejection>) {
+    pub fn add(&mut self, next: &Arc<KeptCall>) {
         self.is_in_some_calls |= next.accepted_before > self.newest.accepted_before;
         self.newest = Arc::clone(next);
         self.count += 1;
         self.day.add(next.time, 1);
-        self.proofs[next.proof as usize] += 1;
+        self.proofs[next.call.proof.unwrap_or_default() as usize] += 1;
     }
 
     /// The number of those in the last 24 hours, counted by the hour.
@@ -85,10 +85,10 @@ impl ReasonCount {
     }
 
     /// Whether a call has the same reason. The rule of the operation that denies a call is a part of the reason.
-    pub fn is_of(&self, other: &RecordedRejection) -> bool {
-        let newest = &self.newest;
+    pub fn is_of(&self, other: &KeptCall) -> bool {
+        let (newest, other) = (&self.newest.call, &other.call);
         newest.mistake() == other.mistake()
-            && newest.is_observed == other.is_observed
+            && newest.observed().is_some() == other.observed().is_some()
             && newest.denied_by == other.denied_by
             && newest.missing_permission == other.missing_permission
             && newest.is_of_disabled() == other.is_of_disabled()
@@ -97,7 +97,7 @@ impl ReasonCount {
 
     /// The calls went to the API although enforcing would reject them.
     pub fn is_observed(&self) -> bool {
-        self.newest.is_observed
+        self.newest.call.observed().is_some()
     }
 }
 
@@ -123,11 +123,11 @@ impl Serialize for ReasonCount {
         }
         let [verified, secrets, none] = self.proofs;
         let members = Members {
-            consumer: self.newest.consumer.as_deref(),
-            reason: self.newest.mistake(),
+            consumer: self.newest.call.named_consumer(),
+            reason: self.newest.call.mistake(),
             verdict: match self.is_observed() {
                 true => Verdict::Observed.as_str(),
-                false => self.newest.verdict,
+                false => self.newest.call.verdict.as_str(),
             },
             count: self.count,
             first: self.first,
@@ -137,7 +137,7 @@ impl Serialize for ReasonCount {
                 secrets,
                 none,
             },
-            previous_secret: self.newest.previous_secret,
+            previous_secret: self.newest.call.secret.is_some(),
         };
         members.serialize(serializer)
     }
@@ -151,11 +151,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn add(
-        &mut self,
-        one: &Arc<RecordedRejection>,
-        base_strings: Option<Arc<BaseStrings>>,
-    ) {
+    pub(super) fn add(&mut self, one: &Arc<KeptCall>, base_strings: Option<Arc<BaseStrings>>) {
         self.day.add(one.time, 1);
         match self.reasons.iter_mut().find(|known| known.is_of(one)) {
             Some(known) => {

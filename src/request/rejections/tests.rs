@@ -4,44 +4,73 @@
 use std::time::Duration;
 
 use super::*;
+use crate::{
+    oauth::diagnosis::{Diagnosed, Mistake},
+    telemetry::{calls::facts::Reason, metrics::Verdict, tests},
+};
 
-fn of(consumer: &str, diagnosis: Option<&'static str>, proof: SenderProof) -> RecordedRejection {
-    RecordedRejection {
-        consumer: Some(consumer.to_owned()),
-        is_registered: true,
-        verdict: "signature_invalid",
-        reason: "signature_invalid",
+const UNKNOWN: Diagnosed = Diagnosed::Unknown;
+const SWAPPED: Diagnosed = Diagnosed::Known(Mistake::SecretsSwapped);
+
+fn of(consumer: &str, diagnosis: Diagnosed, proof: SenderProof) -> KeptCall {
+    let call = CallRecord {
+        consumer: Some(consumer.into()),
+        verdict: Verdict::SignatureInvalid,
         diagnosis,
-        proof,
-        ..RecordedRejection::default()
+        proof: Some(proof),
+        ..CallRecord::default()
+    };
+    KeptCall {
+        is_registered: true,
+        ..KeptCall::from(call)
     }
 }
 
-fn numbered(number: usize) -> RecordedRejection {
-    RecordedRejection {
-        request_id: Some(format!("id-{number}")),
-        ..RecordedRejection::default()
+/// A call with another outcome.
+fn with(mut one: KeptCall, verdict: Verdict) -> KeptCall {
+    one.call.verdict = verdict;
+    one
+}
+
+/// A call that enforcing would reject with its verdict.
+fn observed(mut one: KeptCall) -> KeptCall {
+    one.call.reason = Some(Reason::Observed(one.call.verdict));
+    with(one, Verdict::Observed)
+}
+
+fn unregistered(number: usize) -> KeptCall {
+    KeptCall {
+        is_registered: false,
+        ..of(&format!("invented-{number}"), UNKNOWN, SenderProof::None)
     }
+}
+
+fn numbered(number: usize) -> KeptCall {
+    let call = CallRecord {
+        request_id: Some(format!("id-{number}").into()),
+        verdict: Verdict::ParameterAbsent,
+        ..CallRecord::default()
+    };
+    call.into()
 }
 
 #[test]
 fn neither_strangers_nor_others_push_out_the_calls_of_a_consumer() {
     let clock = Clock::manual(UnixTime(1_000));
     let rejections = Rejections::new(clock.clone());
-    rejections.add(of("shop", Some("secrets_swapped"), SenderProof::Secrets));
+    rejections.add(of("shop", SWAPPED, SenderProof::Secrets));
     for number in 0..OF_OTHERS + 100 {
         clock.advance(Duration::from_secs(1));
         rejections.add(numbered(number));
         // An invented key is a stranger's.
-        rejections.add(RecordedRejection {
-            is_registered: false,
-            ..of(&format!("invented-{number}"), None, SenderProof::None)
-        });
-        rejections.add(of("loud", Some("query_unsigned"), SenderProof::Secrets));
-        rejections.add(RecordedRejection {
-            is_fault: true,
-            ..of("shop", None, SenderProof::Verified)
-        });
+        rejections.add(unregistered(number));
+        rejections.add(of(
+            "loud",
+            Diagnosed::Known(Mistake::QueryUnsigned),
+            SenderProof::Secrets,
+        ));
+        let fault = of("shop", UNKNOWN, SenderProof::Verified);
+        rejections.add(with(fault, Verdict::Unavailable));
     }
     let shop = rejections.reasons(Some("shop"));
     let [one] = &shop[..] else {
@@ -53,7 +82,7 @@ fn neither_strangers_nor_others_push_out_the_calls_of_a_consumer() {
     );
     let all = rejections.newest();
     assert_eq!(all.len(), 1 + OF_CONSUMER + 2 * OF_OTHERS);
-    assert_eq!(all.last().unwrap().mistake(), "secrets_swapped");
+    assert_eq!(all.last().unwrap().call.mistake(), "secrets_swapped");
     assert!(all.is_sorted_by(|one, next| one.number > next.number));
     assert_eq!(rejections.reasons(None)[0].count, OF_OTHERS as u64 + 100);
     assert!(rejections.reasons(Some("invented-1")).is_empty());
@@ -66,19 +95,15 @@ fn counts_each_reason_since_its_first_call_with_what_it_proves() {
     for proof in [SenderProof::None, SenderProof::Secrets, SenderProof::None] {
         for _ in 0..OF_CONSUMER {
             clock.advance(Duration::from_secs(1));
-            rejections.add(of("shop", None, proof));
+            rejections.add(of("shop", UNKNOWN, proof));
         }
     }
-    rejections.add(of("shop", Some("secrets_swapped"), SenderProof::Secrets));
-    rejections.add(RecordedRejection {
-        verdict: "observed",
-        is_observed: true,
-        ..of("shop", None, SenderProof::None)
-    });
+    rejections.add(of("shop", SWAPPED, SenderProof::Secrets));
+    rejections.add(observed(of("shop", UNKNOWN, SenderProof::None)));
     let found = rejections.reasons(Some("shop"));
     let found = found.iter().map(|one| {
         (
-            one.newest.mistake(),
+            one.newest.call.mistake(),
             one.is_observed(),
             one.count,
             one.first.0,
@@ -98,20 +123,20 @@ fn counts_each_reason_since_its_first_call_with_what_it_proves() {
 #[test]
 fn a_consumer_takes_no_more_than_its_bytes() {
     let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
-    let reasons = Vec::from_iter((0..100).map(|number| &*format!("reason-{number}").leak()));
-    for reason in reasons.into_iter().cycle().take(1_000) {
-        let mut long = RecordedRejection {
-            method: Some("é".repeat(1_000)),
-            ..of("shop", Some(reason), SenderProof::None)
+    let long = "é".repeat(1_000);
+    for mistake in Mistake::ALL.iter().cycle().take(1_000) {
+        let call = CallRecord {
+            path: Some(long.as_str().into()),
+            method: Some(long.as_str().into()),
+            problem: Some(long.as_str().into()),
+            consumer: Some("shop".into()),
+            diagnosis: Diagnosed::Known(*mistake),
+            ..tests::call()
         };
-        long.texts().into_iter().flatten().for_each(|text| {
-            *text = if text.is_empty() {
-                "o".repeat(257)
-            } else {
-                std::mem::take(text)
-            };
+        rejections.add(KeptCall {
+            is_registered: true,
+            ..KeptCall::from(call)
         });
-        rejections.add(long);
     }
     let kept = rejections.kept.lock();
     let shop = &kept.consumers["shop"];
@@ -125,15 +150,9 @@ fn a_consumer_takes_no_more_than_its_bytes() {
         .iter()
         .chain(shop.counts.reasons.iter().map(|it| &it.newest))
     {
-        let mut one = RecordedRejection::clone(one);
-        let longest = one
-            .texts()
-            .into_iter()
-            .flatten()
-            .map(|text| text.len())
-            .max();
-        assert_eq!(longest, Some(MAX_TEXT));
-        assert_eq!(one.method.unwrap(), "é".repeat(128));
+        let shown = serde_json::to_string(&one.call).unwrap();
+        assert_eq!(shown.matches(&"é".repeat(128)).count(), 2);
+        assert!(!shown.contains(&"é".repeat(129)) && one.call.path.is_none());
     }
     drop(kept);
     // The documents say 150 KiB.
@@ -150,7 +169,7 @@ fn the_lists_have_the_members_of_the_api_alone() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let one = RecordedRejection::default();
+    let one = KeptCall::default();
     assert_eq!(
         names(serde_json::to_value(&one).unwrap()),
         "time request_id method operation consumer proof previous_secret token verdict observed diagnosis parameters problem status address"
@@ -164,24 +183,26 @@ fn the_lists_have_the_members_of_the_api_alone() {
 #[test]
 fn a_call_that_proves_nothing_replaces_only_its_like() {
     let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
-    rejections.add(of("shop", Some("clock"), SenderProof::Verified));
-    let reasons = [
-        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p",
-    ];
-    for reason in reasons.into_iter().cycle().take(3 * OF_CONSUMER) {
-        rejections.add(of("shop", Some(reason), SenderProof::None));
+    rejections.add(of("shop", UNKNOWN, SenderProof::Verified));
+    for mistake in Mistake::ALL.iter().take(16).cycle().take(3 * OF_CONSUMER) {
+        let known = Diagnosed::Known(*mistake);
+        rejections.add(of("shop", known, SenderProof::None));
     }
-    let proved = |one: &Arc<RecordedRejection>| one.proof == SenderProof::Verified;
+    let proved = |one: &Arc<KeptCall>| one.call.proof == Some(SenderProof::Verified);
     assert_eq!(
         rejections.newest().iter().filter(|one| proved(one)).count(),
         1
     );
     let found = rejections.reasons(Some("shop"));
     assert_eq!(found.len(), REASONS);
-    assert!(found.iter().any(|one| one.newest.mistake() == "clock"));
+    assert!(
+        found
+            .iter()
+            .any(|one| one.newest.call.mistake() == "signature_invalid")
+    );
     // Newer calls of the consumer itself replace its older ones.
     for _ in 0..OF_CONSUMER {
-        rejections.add(of("shop", Some("swapped"), SenderProof::Secrets));
+        rejections.add(of("shop", SWAPPED, SenderProof::Secrets));
     }
     assert!(!rejections.newest().iter().any(proved));
 }
@@ -190,18 +211,12 @@ fn a_call_that_proves_nothing_replaces_only_its_like() {
 fn whatever_strangers_make_up_does_not_push_out_what_enforcing_would_break() {
     let clock = Clock::manual(UnixTime(1_000));
     let rejections = Rejections::new(clock.clone());
-    let nightly = || RecordedRejection {
-        reason: "parameter_absent",
-        is_observed: true,
-        ..RecordedRejection::default()
-    };
+    let nightly = || observed(numbered(0));
     let made_up = || {
-        for reason in 0..3 * REASONS {
-            let reason = String::leak(format!("made up {reason}"));
-            rejections.add(RecordedRejection {
-                reason,
-                ..RecordedRejection::default()
-            });
+        for mistake in Mistake::ALL.iter().take(3 * REASONS) {
+            let mut one = numbered(0);
+            one.call.diagnosis = Diagnosed::Known(*mistake);
+            rejections.add(one);
         }
     };
     let kept = || {
@@ -224,11 +239,11 @@ fn whatever_strangers_make_up_does_not_push_out_what_enforcing_would_break() {
 #[test]
 fn strangers_who_send_every_key_take_bounded_memory() {
     let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
-    rejections.add(of("late", None, SenderProof::None));
-    rejections.add(of("late", None, SenderProof::Secrets));
-    rejections.add(of("proved", None, SenderProof::Secrets));
+    rejections.add(of("late", UNKNOWN, SenderProof::None));
+    rejections.add(of("late", UNKNOWN, SenderProof::Secrets));
+    rejections.add(of("proved", UNKNOWN, SenderProof::Secrets));
     for number in 0..MOST_UNPROVED + 10 {
-        rejections.add(of(&format!("key-{number}"), None, SenderProof::None));
+        rejections.add(of(&format!("key-{number}"), UNKNOWN, SenderProof::None));
     }
     let is_kept = |key: &str| !rejections.reasons(Some(key)).is_empty();
     assert!(is_kept("late") && is_kept("proved"));
@@ -242,35 +257,22 @@ fn strangers_who_send_every_key_take_bounded_memory() {
 fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
     let clock = Clock::manual(UnixTime(1_790_164_800));
     let rejections = Rejections::new(clock.clone());
-    let observed = |one: RecordedRejection| RecordedRejection {
-        verdict: "observed",
-        is_observed: true,
-        ..one
-    };
-    let unregistered = |number: usize| RecordedRejection {
-        is_registered: false,
-        ..of(&format!("invented-{number}"), None, SenderProof::None)
-    };
     // More unsigned calls than are kept.
     for number in 0..OF_OTHERS + 100 {
         rejections.add(observed(numbered(number)));
     }
     for number in 0..3 {
-        rejections.add(observed(of("shop", None, SenderProof::Secrets)));
-        rejections.add(observed(of("bank", None, SenderProof::Secrets)));
+        rejections.add(observed(of("shop", UNKNOWN, SenderProof::Secrets)));
+        rejections.add(observed(of("bank", UNKNOWN, SenderProof::Secrets)));
         rejections.add(observed(unregistered(number)));
     }
     // The API failed: enforcing would have rejected it all the same.
-    rejections.add(RecordedRejection {
-        verdict: "bad_gateway",
-        ..observed(of("shop", None, SenderProof::Secrets))
-    });
-    rejections.add(RecordedRejection {
-        is_fault: true,
-        ..observed(of("shop", None, SenderProof::None))
-    });
+    let failed = observed(of("shop", UNKNOWN, SenderProof::Secrets));
+    rejections.add(with(failed, Verdict::BadGateway));
+    let fault = of("shop", UNKNOWN, SenderProof::None);
+    rejections.add(observed(with(fault, Verdict::Unavailable)));
     // Those that were rejected are others.
-    rejections.add(of("other", None, SenderProof::Secrets));
+    rejections.add(of("other", UNKNOWN, SenderProof::Secrets));
     rejections.add(numbered(0));
     let found = rejections.observed_in_last_day();
     let expected = ObservedCalls {
@@ -293,7 +295,7 @@ fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
     let shown = serde_json::to_value(one).unwrap();
     assert_eq!((one.count, &shown["verdict"]), (4, &"observed".into()));
     clock.advance(Duration::from_secs(25 * 60 * 60));
-    rejections.add(observed(of("shop", None, SenderProof::Secrets)));
+    rejections.add(observed(of("shop", UNKNOWN, SenderProof::Secrets)));
     let found = rejections.observed_in_last_day();
     assert_eq!((found.all(), found.consumers), (1, 1));
     let shop = &rejections.reasons(Some("shop"))[0];
@@ -304,15 +306,13 @@ fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
 fn a_call_without_a_token_has_another_reason_than_one_with_an_unknown_token() {
     let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
     for token in [None, Some(""), Some("acc0212b"), Some("b7c4e0aa")] {
-        rejections.add(RecordedRejection {
-            reason: "token_rejected",
-            token: token.map(str::to_owned),
-            ..of("shop", None, SenderProof::Verified)
-        });
+        let mut one = of("shop", UNKNOWN, SenderProof::Verified);
+        one.call.token = token.map(Into::into);
+        rejections.add(with(one, Verdict::TokenRejected));
     }
     let reasons = rejections.reasons(Some("shop"));
     let reasons = reasons
         .iter()
-        .map(|one| (one.newest.lacks_token(), one.count));
+        .map(|one| (one.newest.call.lacks_token(), one.count));
     assert_eq!(Vec::from_iter(reasons), [(false, 2), (true, 2)]);
 }

@@ -15,12 +15,12 @@ use tokio::{
     time::Instant,
 };
 
-use super::{ComparedTexts, Credential, Diagnosed, VerifyRules};
+use super::{ComparedTexts, Credential, VerifyRules};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
         BaseString, ParameterLocation, Parameters, Selection, SignatureMethod,
-        diagnosis::{self, Mistake, WrongSignature, diagnose},
+        diagnosis::{self, Diagnosed, Mistake, WrongSignature, diagnose},
     },
     request::parse::signed::SignedRequest,
     wire::server::request::RequestBody,
@@ -121,7 +121,7 @@ pub(super) struct Adviser {
 /// The mistake that makes a wrong signature.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
-    mistake: &'static Mistake,
+    mistake: Mistake,
     /// The index of the attempt.
     by: usize,
     /// The base string that was signed.
@@ -189,8 +189,8 @@ impl Adviser {
         let attempts = || attempts(rules, request, body, credential, now);
         let found = self.examine(attempts).await;
         let advice = match &found {
-            Ok(Found { mistake, by: 0, .. }) => mistake.advice.to_owned(),
-            Ok(Found { mistake, .. }) => format!("{}; {BY_PREVIOUS}", mistake.advice),
+            Ok(Found { mistake, by: 0, .. }) => mistake.advice().to_owned(),
+            Ok(Found { mistake, .. }) => format!("{}; {BY_PREVIOUS}", mistake.advice()),
             Err(UNKNOWN) if is_multipart => MULTIPART.to_owned(),
             Err(reason) => general(request, reason),
         };

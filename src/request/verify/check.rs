@@ -18,7 +18,7 @@ use crate::{
     oauth::{Credentials, Deviation, Pinned, diagnosis::Mistake, is_allowed_body_hash},
     records::{nonce::NonceUse, store::cached::LookupTime},
     request::parse::signed::SignedRequest,
-    request::rejections::SenderProof,
+    telemetry::calls::facts::SenderProof,
 };
 
 /// The result of a verification, or the future that brings it.

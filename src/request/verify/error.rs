@@ -7,51 +7,18 @@ use thiserror::Error;
 use super::Verified;
 use crate::{
     base::cold::cold_from,
-    oauth::{Deviation, diagnosis::Mistake},
+    oauth::{
+        Deviation,
+        diagnosis::{Diagnosed, Mistake},
+    },
     records::{
         nonce,
         store::{StoreError, is_of_logged_outage},
     },
-    request::{
-        parse::unseen_body::UnseenBody,
-        rejections::{SKIPPED, SenderProof},
-    },
-    telemetry::metrics::Verdict,
+    request::parse::unseen_body::UnseenBody,
+    telemetry::{calls::facts::SenderProof, metrics::Verdict},
     wire::problem::{self, Problem},
 };
-
-/// The search for the mistake that made a wrong signature.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Diagnosed {
-    /// This mistake made it.
-    Known(&'static Mistake),
-    /// No known mistake made it, or none is looked for here.
-    #[default]
-    Unknown,
-    /// It was not looked for, or not to the end: the request is too large, or too many signatures are wrong at present.
-    Skipped,
-}
-
-impl Diagnosed {
-    /// The mistake, if it was found.
-    #[must_use]
-    pub const fn mistake(self) -> Option<&'static Mistake> {
-        match self {
-            Self::Known(mistake) => Some(mistake),
-            Self::Unknown | Self::Skipped => None,
-        }
-    }
-
-    /// The word of logs and metrics.
-    #[must_use]
-    pub const fn word(self) -> Option<&'static str> {
-        match self {
-            Self::Known(mistake) => Some(mistake.word),
-            Self::Skipped => Some(SKIPPED),
-            Self::Unknown => None,
-        }
-    }
-}
 
 /// The base strings of a request whose signature is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,60 +104,78 @@ pub enum VerifyRejection {
 }
 
 impl VerifyRejection {
+    /// The verdict in logs and metrics.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::SignatureMethodRejected => Verdict::SignatureMethodRejected,
+            Self::TimestampOutsideWindow { .. } => Verdict::TimestampRefused,
+            Self::ConsumerUnknown => Verdict::ConsumerKeyUnknown,
+            Self::ConsumerDisabled | Self::PinnedOtherwise { .. } => Verdict::ConsumerKeyRefused,
+            Self::TokenUnknown | Self::RequestTokenHere => Verdict::TokenRejected,
+            Self::TokenExpired => Verdict::TokenExpired,
+            Self::TokenRevoked => Verdict::TokenRevoked,
+            Self::SignatureWrong { .. }
+            | Self::BodyHashWrong
+            | Self::BodyNotSeen(_)
+            | Self::TypeNotSeen => Verdict::SignatureInvalid,
+            Self::NonceUsed => Verdict::NonceUsed,
+        }
+    }
+
     /// The content of the response.
     pub fn problem(&self) -> Problem {
-        let unauthorized = |verdict| Problem::coded(401, verdict);
+        let (verdict, unauthorized) = (self.verdict(), Problem::coded(401, self.verdict()));
         match self {
-            Self::SignatureMethodRejected => Problem::coded(400, Verdict::SignatureMethodRejected),
+            Self::SignatureMethodRejected => Problem::coded(400, verdict),
             Self::TimestampOutsideWindow {
                 earliest,
                 latest,
                 advice,
                 ..
-            } => unauthorized(Verdict::TimestampRefused)
+            } => unauthorized
                 .advise(advice.clone())
                 .detail(
                     "oauth_acceptable_timestamps",
                     format!("{earliest}-{latest}"),
                 ),
-            Self::ConsumerUnknown => unauthorized(Verdict::ConsumerKeyUnknown),
-            Self::ConsumerDisabled => unauthorized(Verdict::ConsumerKeyRefused),
-            Self::PinnedOtherwise { name } => unauthorized(Verdict::ConsumerKeyRefused).advise(
+            Self::ConsumerUnknown
+            | Self::ConsumerDisabled
+            | Self::TokenExpired
+            | Self::TokenRevoked
+            | Self::NonceUsed => unauthorized,
+            Self::PinnedOtherwise { name } => unauthorized.advise(
                 format!("this consumer key is for one value of {name}, and the request has another one or none"),
             ),
-            Self::TokenUnknown => unauthorized(Verdict::TokenRejected).advise(
+            Self::TokenUnknown => unauthorized.advise(
                 "this consumer has no such token for this call: oauth_token is void, another consumer's, or a request token where an \
                  access token is needed; obtain one through the authorization flow",
             ),
-            Self::RequestTokenHere => unauthorized(Verdict::TokenRejected).advise(
+            Self::RequestTokenHere => unauthorized.advise(
                 "oauth_token is a request token: exchange it for an access token after the user has decided, and sign with that",
             ),
-            Self::TokenExpired => unauthorized(Verdict::TokenExpired),
-            Self::TokenRevoked => unauthorized(Verdict::TokenRevoked),
             Self::SignatureWrong {
                 advice, diagnosis, ..
             } => Problem {
-                mistake: advice.as_ref().and(diagnosis.mistake()).map(|mistake| mistake.word),
+                mistake: advice.as_ref().and(diagnosis.mistake()).map(Mistake::word),
                 advice: advice.clone().map(Cow::Owned),
-                ..unauthorized(Verdict::SignatureInvalid)
+                ..unauthorized
             },
-            Self::BodyHashWrong => unauthorized(Verdict::SignatureInvalid)
+            Self::BodyHashWrong => unauthorized
                 .advise("oauth_body_hash is not the hash of the body that arrived"),
             Self::BodyNotSeen(unseen) => {
                 let otherwise = match unseen {
                     UnseenBody::NoLength => "send it with a Content-Length, or ",
                     UnseenBody::Absent | UnseenBody::Cut | UnseenBody::TooLarge { .. } => "",
                 };
-                unauthorized(Verdict::SignatureInvalid).advise(format!(
+                unauthorized.advise(format!(
                     "{unseen}, so a form, and a body with oauth_body_hash, cannot be verified; {otherwise}send the \
                      credentials in the Authorization header and the body as another type, without oauth_body_hash"
                 ))
             }
-            Self::TypeNotSeen => unauthorized(Verdict::SignatureInvalid).advise(
+            Self::TypeNotSeen => unauthorized.advise(
                 "the body came without a Content-Type, so it may be a form that is not signed: send Content-Type, and let \
                  this gateway pass it on to the service that checks signatures",
             ),
-            Self::NonceUsed => unauthorized(Verdict::NonceUsed),
         }
     }
 }
@@ -225,15 +210,19 @@ pub enum VerifyFault {
 }
 
 impl VerifyFault {
+    /// The verdict of every one in logs and metrics.
+    pub const VERDICT: Verdict = Verdict::Unavailable;
+
     /// The content of the response.
     pub fn problem(&self) -> Problem {
-        Problem::unavailable(match self {
+        let retry_after = match self {
             Self::NoncesLost { retry_after } | Self::NonceWindowFull { retry_after } => {
                 *retry_after
             }
             Self::Store(_) | Self::NonceMarkStale | Self::SharedNonces(_) => problem::OUTAGE,
             Self::WindowClosed => problem::SOON,
-        })
+        };
+        Problem::unavailable(Self::VERDICT, retry_after)
     }
 
     /// Whether this is one of many faults of an outage, whose beginning and end are logged.

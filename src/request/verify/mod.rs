@@ -28,7 +28,7 @@ pub use self::{
     advice::{Advice, UnreadBody},
     check::Verification,
     credential::{Credential, Purpose, RequestTokenCredentials},
-    error::{ComparedTexts, Diagnosed, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
+    error::{ComparedTexts, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
     proof::{Proof, SignatureCheck},
     rules::VerifyRules,
     verified::Verified,

@@ -10,7 +10,7 @@ use super::error::{VerifyError, VerifyFault, VerifyRejection};
 use crate::{
     base::clock::UnixTime,
     records::nonce::{self, Insertion, LocalWindow, NonceUse, OnLost, Outage, SharedWindow},
-    request::rejections::SenderProof,
+    telemetry::calls::facts::SenderProof,
 };
 
 /// A nonce that is fresh here and has to be recorded in the shared window too.

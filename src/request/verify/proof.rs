@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::{Advice, Credential, Diagnosed, Purpose, VerifyRejection, VerifyRules, advice};
+use super::{Advice, Credential, Purpose, VerifyRejection, VerifyRules, advice};
 use crate::{
     base::clock::UnixTime,
     oauth::{
         BaseString, Credentials, Deviation, DeviationSet, Key, Parameters, RsaPublicKey, Selection,
-        SignatureHolds, SignatureMethod, SigningKey, signature,
+        SignatureHolds, SignatureMethod, SigningKey, diagnosis::Diagnosed, signature,
     },
     records::store::{cached::SecretAge, record::Dialect},
     request::parse::signed::SignedRequest,
-    request::rejections::SenderProof,
+    telemetry::calls::facts::SenderProof,
 };
 
 /// The proof that a signature holds, and which parameters it covers.

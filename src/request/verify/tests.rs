@@ -8,7 +8,7 @@ use crate::{
     base::{clock::UnixTime, secret::Secret, settings::Lifetime},
     oauth::{
         BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Selection,
-        SignatureMethod, SigningKey, signature,
+        SignatureMethod, SigningKey, diagnosis::Diagnosed, signature,
     },
     records::{
         nonce::{self, LocalWindow, OnLost},
@@ -19,7 +19,7 @@ use crate::{
         },
     },
     request::parse::origin::PublicUrl,
-    request::rejections::SenderProof,
+    telemetry::calls::facts::SenderProof,
     wire::origin::HttpUrl,
 };
 

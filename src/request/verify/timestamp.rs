@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{
     Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, clock, proof, skew::skew,
 };
-use crate::{base::clock::UnixTime, oauth::Credentials, request::rejections::SenderProof};
+use crate::{base::clock::UnixTime, oauth::Credentials, telemetry::calls::facts::SenderProof};
 
 impl Verifier {
     /// Checks the timestamp against the `window` of the request, or else the usual one. While the nonce window still is narrower,

@@ -25,14 +25,26 @@ pub enum BodyRejection {
 }
 
 impl BodyRejection {
+    /// The verdict in logs and metrics.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::TooLarge => Verdict::PayloadTooLarge,
+            Self::Busy => Verdict::Unavailable,
+            Self::TooSlow => Verdict::RequestTimeout,
+            Self::Upload(UploadError::Malformed) => Verdict::BadRequest,
+            Self::Upload(UploadError::Truncated) => Verdict::Aborted,
+        }
+    }
+
     /// The problem that the response describes.
     pub fn problem(&self) -> Problem {
+        let verdict = self.verdict();
         match self {
-            Self::TooLarge => Problem::plain(413, Verdict::PayloadTooLarge),
-            Self::Busy => Problem::unavailable(problem::SOON),
-            Self::TooSlow => Problem::plain(408, Verdict::RequestTimeout),
-            Self::Upload(error @ UploadError::Malformed) => Problem::malformed(error),
-            Self::Upload(UploadError::Truncated) => Problem::plain(400, Verdict::Aborted),
+            Self::TooLarge => Problem::plain(413, verdict),
+            Self::Busy => Problem::unavailable(verdict, problem::SOON),
+            Self::TooSlow => Problem::plain(408, verdict),
+            Self::Upload(error @ UploadError::Malformed) => Problem::malformed(verdict, error),
+            Self::Upload(UploadError::Truncated) => Problem::plain(400, verdict),
         }
     }
 }

@@ -1,84 +1,110 @@
-//! Reports a request that has ended to the log, the metrics, the traces and the list of rejections.
+//! Reports a request that has ended: makes its record, which the log, the metrics, the traces and the list of rejections show.
 
 use std::{borrow::Cow, time::Duration};
 
 use super::{RequestRecord, Served};
 use crate::{
-    base::{clock::UnixTime, names::Permission},
     oauth::{Deviation, ProtocolParameter, ShapeError},
     provider::respond::{self, Failure},
     request::{
         forward::ForwardFault,
-        policy::{self, UnmetRule, permit::Permit},
-        rejections::{BaseStrings, RecordedRejection},
-        route::{self, TokenCall},
+        policy::{PolicyRejection, UnmetRule, permit::Permit},
+        rejections::{BaseStrings, KeptCall},
+        route::{RouteRejection, TokenCall},
         verify::{ComparedTexts, VerifyRejection},
     },
     telemetry::{
+        calls::{
+            facts::{OtherSecret, Reason, Upgrade},
+            record::CallRecord,
+        },
         causes::causes,
-        lines::ACCESS,
         metrics::{Outcome, Verdict},
-        traces::{Ended, Trace},
+        traces::Steps,
     },
 };
 
 impl RequestRecord {
-    /// Shows it to the operator among the last rejections.
+    /// Counts and logs the request, once.
+    pub(super) fn report(&mut self) {
+        self.is_finished = true;
+        let rest = self.stopwatch.lap();
+        let took = self.stopwatch.total();
+        self.count(took);
+        let facts = &self.facts;
+        let is_rare =
+            self.is_rejected() || facts.sender.previous_secret || !facts.deviations.is_empty();
+        if is_rare || self.current.live.access_log || self.trace.is_some() {
+            self.tell(is_rare, took, rest);
+        }
+    }
+
+    /// Shows its record. Most requests have one in the log alone.
+    #[inline(never)]
+    fn tell(&self, is_rare: bool, took: Duration, rest: Duration) {
+        let live = &self.current.live;
+        let mut call = self.call(took);
+        if let (Some(trace), Some(traces)) = (&self.trace, &self.current.shared.traces) {
+            let verify = self.facts.verify;
+            traces.end(trace, &call, Steps { verify, rest });
+        }
+        if is_rare {
+            self.tell_rare(&call);
+        }
+        // The findings of observe mode are logged even where other requests are not.
+        if live.access_log || self.facts.observed.is_some() {
+            call.path = call.path.filter(|_| live.access_log);
+            call.operation = call.operation.filter(|_| self.is_explained());
+            call.log();
+        }
+    }
+
+    /// Whether its line in the log explains a verdict.
+    fn is_explained(&self) -> bool {
+        let is_observed = |permit: &Permit| permit.kind().is_none();
+        let is_failed = self.failures().next().is_some() || self.is_rejected();
+        is_failed || self.permit.as_ref().is_some_and(is_observed)
+    }
+
+    /// Counts what few requests have, and shows it to the operator among the last rejections.
     #[cold]
-    fn add_to_rejections(&self, operation: &str) {
-        let ((consumer, is_verified), token) = (self.consumer(), self.token());
-        let (failure, verdict, sender) = (
-            self.failures().next(),
-            self.verdict.as_str(),
-            &self.facts.sender,
-        );
-        let observed = self.facts.observed.as_deref();
-        let reason = observed.map_or(self.verdict, respond::verdict);
-        let diagnosis = failure.and_then(diagnosis);
-        let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
-        let accepted = consumer.map(|key| self.current.shared.metrics.accepted_of(key));
-        self.current.shared.rejections.add(RecordedRejection {
-            number: 0,
-            time: UnixTime::default(),
-            request_id: Some(self.request_id.as_str().to_owned()),
-            method: Some(self.method.as_str().to_owned()),
-            operation: operation.to_owned(),
-            consumer: consumer.map(str::to_owned),
-            is_registered: is_verified || sender.is_registered,
-            proof: self.proof(),
-            previous_secret: sender.previous_secret,
-            token: token.map(|token| token.trim_end_matches('…').to_owned()),
-            verdict,
-            diagnosis: diagnosis.or_else(|| observed.map(|_| reason.as_str())),
-            parameters,
-            parameters_problem: problem.map(Cow::into_owned),
-            status: self.status,
-            address: self.address.map(|address| address.to_string()),
-            is_observed: observed.is_some(),
-            reason: reason.as_str(),
-            is_fault: reason.outcome() == Outcome::Failed,
-            skew_seconds: failure.and_then(skew_seconds),
-            missing_permission: failure
-                .and_then(missing_permission)
-                .map(ToString::to_string),
-            denied_by: failure.and_then(denied_by),
-            accepted_before: accepted.unwrap_or_default(),
-            base_strings: failure.and_then(compared).map(|texts| {
-                // The path of the configuration: that of the call may name a user.
-                let path = match self.served {
-                    Served::Token(_) => self.target.path(),
-                    _ => operation,
-                };
-                let (consumer, signed) = (consumer.unwrap_or_default(), texts.signed.as_deref());
-                Box::new(BaseStrings::new(&texts.right, signed, consumer, path))
-            }),
-        });
+    fn tell_rare(&self, call: &CallRecord<'_>) {
+        let (metrics, shared) = (&self.current.shared.metrics, &self.current.shared);
+        let consumer = call.named_consumer();
+        metrics.rare(call);
+        if let (Some(consumer), Some(OtherSecret::Previous)) = (consumer, call.secret) {
+            shared.previous_secrets.used(consumer);
+        }
+        if self.is_rejected() {
+            shared.rejections.add(KeptCall {
+                is_registered: call.consumer.is_some() || self.facts.sender.is_registered,
+                accepted_before: consumer.map_or(0, |key| metrics.accepted_of(key)),
+                base_strings: self.base_strings(call),
+                ..KeptCall::from(call.clone())
+            });
+        }
+    }
+
+    /// Counts it in the metrics.
+    fn count(&self, took: Duration) {
+        let (metrics, facts) = (&self.current.shared.metrics, &self.facts);
+        metrics.request(self.verdict);
+        metrics.request.observe(took.as_secs_f64());
+        self.current
+            .count_operation(metrics, self.served, self.status);
+        if let Some(took) = facts.verify {
+            metrics.verify.observe(took.as_secs_f64());
+        }
+        if let Some(seconds) = facts.skew_seconds {
+            metrics.clock_skew(seconds);
+        }
+        self.count_consumer();
     }
 
     /// Counts it for its consumer, if it is signed and neither a fault nor given up. What enforcing would reject is rejected,
     /// even if the API then failed.
     fn count_consumer(&self) {
-        let observed = self.facts.observed.as_deref().map(respond::verdict);
+        let observed = self.facts.observed.as_deref().map(Failure::verdict);
         let is_rejected = match self.verdict {
             _ if let Some(reason) = observed => match reason.outcome() {
                 Outcome::Rejected => true,
@@ -104,199 +130,101 @@ impl RequestRecord {
         }
     }
 
-    /// Makes the spans of its trace.
-    #[cold]
-    fn end_trace(&self, trace: &Trace, operation: &str, took: Duration, rest: Duration) {
-        let (consumer, is_verified) = self.consumer();
-        let ended = Ended {
-            method: &self.method,
-            operation,
-            path: self.target.path(),
-            status: self.status,
-            verdict: self.verdict.as_str(),
-            consumer: consumer.filter(|_| is_verified),
-            request_id: self.request_id.as_str(),
-            took,
-            verify: self.facts.verify,
-            upstream: self.upstream,
-            rest,
-        };
-        if let Some(traces) = &self.current.shared.traces {
-            traces.end(trace, &ended);
-        }
-    }
-
-    /// Writes the line of the access log.
-    fn log(&self, operation: &str, took: Duration) {
-        let (permit, failure) = (self.permit.as_ref(), self.failures().next());
+    /// Its record.
+    fn call(&self, took: Duration) -> CallRecord<'_> {
         let ((consumer, is_verified), token) = (self.consumer(), self.token());
         let named = |is_named: bool| {
-            let token = token.as_deref().filter(|_| is_named);
-            use tracing::field::display;
-            (
-                consumer.filter(|_| is_named).map(display),
-                token.map(display),
-            )
+            let token = token.clone().filter(|_| is_named);
+            (consumer.filter(|_| is_named).map(Cow::from), token)
         };
         let (verified, unverified) = (named(is_verified), named(!is_verified));
-        let is_observed = permit.is_some_and(|permit| permit.kind().is_none());
-        let mut faults = self.failures().filter(|failure| failure.is_fault());
-        let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, ForwardFault::Internal(_)));
-        let upstream = self.failure.as_deref().filter(|failure| is_of_api(failure));
-        let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
-        let deviations = self.facts.deviations.iter().map(Deviation::as_str);
-        let deviations = Vec::from_iter(deviations).join(" ");
-        let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
-        tracing::info!(
-            target: ACCESS,
-            method = self.method.as_str(),
+        let operations = &self.current.live.authorizer.operations;
+        let call = CallRecord {
+            method: Some(self.method.as_str().into()),
             // The path alone: an absolute target may have a name and a password in it.
-            path = self.current.live.access_log.then(|| self.target.path()),
-            status = self.status,
-            verdict = self.verdict.as_str(),
-            consumer = verified.0,
-            token = verified.1,
-            unverified_consumer = unverified.0,
-            unverified_token = unverified.1,
-            user = permit.and_then(Permit::user).map(display),
-            peer = self.peer.map(display),
-            address = self.address.filter(|_| self.address != self.peer).map(display),
-            request_id = %self.request_id.as_str(),
-            operation = (failure.is_some() || is_observed).then_some(operation),
-            proof = failure.and(consumer).map(|_| <&str>::from(self.proof())),
-            secret = self.facts.sender.previous_secret.then_some("previous"),
-            upgrade = self.dropped_upgrade.then_some("dropped"),
-            host = failure.and_then(|failure| match failure {
-                Failure::Route(route::RouteRejection::Misdirected { host, .. }) => Some(display(host)),
-                _ => None,
-            }),
-            reason = self.facts.observed.as_deref().map(|observed| respond::verdict(observed).as_str()),
-            missing_permission = failure.and_then(missing_permission).map(display),
-            denied_by = failure.and_then(denied_by),
-            parameters = parameters.map(display),
-            problem = problem.map(display),
-            diagnosis = failure.and_then(diagnosis),
-            needs = failure
-                .and_then(|failure| deviation_to_accept(failure, self.served))
-                .map(Deviation::as_str),
-            deviation = (!deviations.is_empty()).then(|| display(deviations)),
-            skew_seconds = failure.and_then(skew_seconds),
-            upstream = upstream.and(self.current.live.upstream.as_ref()).map(|api| api.address.to_string()),
-            cause = faults.next_back().map(|fault| causes(fault)),
-            ms = milliseconds(took),
-            upstream_ms = self.upstream.map(milliseconds),
-        );
-    }
-
-    /// Counts and logs the request, once.
-    pub(super) fn report(&mut self) {
-        self.is_finished = true;
-        let rest = self.stopwatch.lap();
-        let took = self.stopwatch.total();
-        let live = &self.current.live;
-        let operation = self.served.label(&live.authorizer.operations);
-        if let Some(trace) = &self.trace {
-            self.end_trace(trace, operation, took, rest);
-        }
-        self.count(took);
-        if self.is_rejected() {
-            self.add_to_rejections(operation);
-        }
-        // The findings of observe mode are logged even where other requests are not.
-        if live.access_log || self.facts.observed.is_some() {
-            self.log(operation, took);
+            path: Some(self.target.path().into()),
+            status: self.status,
+            verdict: self.verdict,
+            consumer: verified.0,
+            token: verified.1,
+            unverified_consumer: unverified.0,
+            unverified_token: unverified.1,
+            user: self.permit.as_ref().and_then(Permit::user).map(Cow::from),
+            peer: self.peer,
+            address: self.address.filter(|_| self.address != self.peer),
+            request_id: Some(self.request_id.as_str().into()),
+            operation: Some(self.served.label(operations).into()),
+            secret: (self.facts.sender.previous_secret).then_some(OtherSecret::Previous),
+            upgrade: self.dropped_upgrade.then_some(Upgrade::Dropped),
+            deviation: self.facts.deviations,
+            ms: Some(took),
+            upstream_ms: self.upstream,
+            ..CallRecord::default()
+        };
+        match self.failures().next() {
+            Some(failure) => self.explained(failure, call),
+            None => call,
         }
     }
 
-    /// Counts it in the metrics.
-    fn count(&self, took: Duration) {
-        let (metrics, facts) = (&self.current.shared.metrics, &self.facts);
-        metrics.request(self.verdict);
-        metrics.request.observe(took.as_secs_f64());
-        self.current
-            .count_operation(metrics, self.served, self.status);
-        if let Some(took) = facts.verify {
-            metrics.verify.observe(took.as_secs_f64());
-        }
-        for deviation in facts.deviations.iter() {
-            metrics.deviated(deviation.as_str());
-        }
-        if facts.sender.previous_secret {
-            metrics.previous_secrets.inc();
-            if let (Some(consumer), _) = self.consumer() {
-                self.current.shared.previous_secrets.used(consumer);
+    /// The record with the reason for which it was rejected, has failed, or would have been rejected.
+    #[cold]
+    fn explained<'r>(&'r self, failure: &'r Failure, mut call: CallRecord<'r>) -> CallRecord<'r> {
+        let observed = self.facts.observed.as_deref();
+        call.reason = observed.map(|failure| Reason::Observed(failure.verdict()));
+        call.proof = call.named_consumer().map(|_| self.proof());
+        let (parameters, problem) = respond::parameters(failure);
+        (call.parameters, call.problem) = (parameters.map(Cow::from), problem);
+        match failure {
+            Failure::Route(RouteRejection::Misdirected { host, .. }) => {
+                call.host = Some(host.as_str().into());
             }
+            Failure::Policy(PolicyRejection::NotPermitted { unmet, .. }) => match unmet {
+                Some(UnmetRule::Permission(permission)) => {
+                    call.missing_permission = Some(permission.as_str().into());
+                }
+                Some(UnmetRule::Other(rule)) => call.denied_by = Some(*rule),
+                None => {}
+            },
+            Failure::Verify(VerifyRejection::TimestampOutsideWindow { skew, .. }) => {
+                call.skew_seconds = *skew;
+            }
+            Failure::Verify(VerifyRejection::SignatureWrong {
+                diagnosis, needs, ..
+            }) => (call.diagnosis, call.needs) = (*diagnosis, *needs),
+            Failure::Shape(ShapeError::Absent(names)) => {
+                let is_call = matches!(self.served, Served::Token(TokenCall::RequestToken));
+                let is_callback_alone = names.iter().eq([ProtocolParameter::Callback.as_str()]);
+                call.needs = (is_call && is_callback_alone).then_some(Deviation::CallbackAbsent);
+            }
+            _ => {}
         }
-        let rejected = self.failures().filter_map(skew_seconds);
-        for seconds in facts.skew_seconds.into_iter().chain(rejected) {
-            metrics.clock_skew(seconds);
-        }
-        self.failures()
-            .filter_map(diagnosis)
-            .for_each(|mistake| metrics.diagnosed(mistake));
-        if let Some(observed) = facts.observed.as_deref() {
-            metrics.observed(respond::verdict(observed));
-        }
-        self.count_consumer();
+        let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, ForwardFault::Internal(_)));
+        let of_api = self.failure.as_deref().filter(|it| is_of_api(it));
+        let upstream = of_api.and(self.current.live.upstream.as_ref());
+        call.upstream = upstream.map(|api| api.address.to_string().into());
+        let mut faults = self.failures().filter(|failure| failure.is_fault());
+        call.cause = faults.next_back().map(|fault| causes(fault).into());
+        call
     }
-}
 
-/// The seconds by which a rejected timestamp is ahead of our clock.
-const fn skew_seconds(failure: &Failure) -> Option<i64> {
-    match failure {
-        Failure::Verify(VerifyRejection::TimestampOutsideWindow { skew, .. }) => *skew,
-        _ => None,
-    }
-}
-
-/// The permission that consumer or token do not have.
-const fn missing_permission(failure: &Failure) -> Option<&Permission> {
-    match unmet_rule(failure) {
-        Some(UnmetRule::Permission(permission)) => Some(permission),
-        _ => None,
-    }
-}
-
-/// The key of the other rule that the call does not meet.
-fn denied_by(failure: &Failure) -> Option<&'static str> {
-    let unmet = unmet_rule(failure)?;
-    let is_permission = matches!(unmet, UnmetRule::Permission(_));
-    (!is_permission).then(|| unmet.key())
-}
-
-const fn unmet_rule(failure: &Failure) -> Option<&UnmetRule> {
-    match failure {
-        Failure::Policy(policy::PolicyRejection::NotPermitted { unmet, .. }) => unmet.as_ref(),
-        _ => None,
-    }
-}
-
-/// The deviation that would have to be accepted from the consumer.
-fn deviation_to_accept(failure: &Failure, operation: Served) -> Option<Deviation> {
-    match (failure, operation) {
-        (Failure::Verify(VerifyRejection::SignatureWrong { needs, .. }), _) => *needs,
-        (Failure::Shape(ShapeError::Absent(names)), Served::Token(TokenCall::RequestToken)) => {
-            let callback = ProtocolParameter::Callback.as_str();
-            let is_callback_alone = names.iter().eq([callback]);
-            is_callback_alone.then_some(Deviation::CallbackAbsent)
-        }
-        _ => None,
-    }
-}
-
-const fn compared(failure: &Failure) -> Option<&ComparedTexts> {
-    match failure {
-        Failure::Verify(VerifyRejection::SignatureWrong {
+    /// The base strings that the developer of its consumer may compare.
+    fn base_strings(&self, call: &CallRecord<'_>) -> Option<Box<BaseStrings>> {
+        let Some(Failure::Verify(VerifyRejection::SignatureWrong {
             base_strings: Some(texts),
             ..
-        }) => Some(texts),
-        _ => None,
-    }
-}
-
-fn diagnosis(failure: &Failure) -> Option<&'static str> {
-    match failure {
-        Failure::Verify(VerifyRejection::SignatureWrong { diagnosis, .. }) => diagnosis.word(),
-        _ => None,
+        })) = self.failures().next()
+        else {
+            return None;
+        };
+        let ComparedTexts { right, signed } = &**texts;
+        // The path of the configuration: that of the call may name a user.
+        let path = match self.served {
+            Served::Token(_) => self.target.path(),
+            _ => call.operation.as_deref().unwrap_or_default(),
+        };
+        let consumer = call.named_consumer().unwrap_or_default();
+        let shown = BaseStrings::new(right, signed.as_deref(), consumer, path);
+        Some(Box::new(shown))
     }
 }

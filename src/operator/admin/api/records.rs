@@ -28,7 +28,7 @@ use crate::{
         port::{AuditEntry, AuditFilter, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
-    request::rejections::{ReasonCount, RecordedRejection},
+    request::rejections::{KeptCall, ReasonCount},
 };
 
 const NO_CURSOR: &str = "this is not a cursor of this list";
@@ -435,7 +435,7 @@ impl Call<'_> {
         if let Some(cursor) = Self::after::<u64>(page)? {
             rejections.retain(|one| one.number < cursor);
         }
-        let next = |last: &Arc<RecordedRejection>| last.number.to_string();
+        let next = |last: &Arc<KeptCall>| last.number.to_string();
         Ok(paged(rejections, page, |one| json!(**one), next))
     }
 

@@ -89,8 +89,12 @@ impl ConsoleRequest<'_> {
         let groups = self.admin.shared.rejections.reasons(Some(key));
         let missing = groups.iter().filter_map(|group| {
             let newest = &group.newest;
-            let permission = newest.missing_permission.as_deref()?;
-            Some(missing_half(&consumer, permission, newest.token.as_deref()))
+            let permission = newest.call.missing_permission.as_deref()?;
+            Some(missing_half(
+                &consumer,
+                permission,
+                newest.call.named_token(),
+            ))
         });
         let names = self.names_of(&groups).await?;
         let enforces = self.admin.shared.live.load().authorizer.enforces();

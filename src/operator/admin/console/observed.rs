@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     operator::reasons::grouped,
-    request::rejections::{ObservedCalls, ReasonCount, RecordedRejection},
+    request::rejections::{KeptCall, ObservedCalls, ReasonCount},
 };
 
 /// The numbers of the calls that enforcing would reject, in words.
@@ -83,7 +83,7 @@ impl ConsoleRequest<'_> {
     /// Sorts reasons by their calls of the last 24 hours. Those that no longer need a person come after the others. Keys that
     /// callers make up come last, so that they push no consumer off the page.
     pub(super) fn sort_by_day(&self, groups: &mut [ReasonCount], names: &Names) {
-        let is_strange = |one: &RecordedRejection| one.consumer.is_some() && !one.is_registered;
+        let is_strange = |one: &KeptCall| one.call.named_consumer().is_some() && !one.is_registered;
         groups.sort_by_cached_key(|group| {
             let needs_nobody = self.after(group, names).needs_nobody();
             let calls = group.last_day(self.now);
@@ -93,17 +93,19 @@ impl ConsoleRequest<'_> {
 }
 
 /// Whether a call is neither a fault nor of a key that is not registered.
-pub(super) fn is_of_consumer(one: &RecordedRejection) -> bool {
-    one.is_registered && !one.is_fault
+pub(super) fn is_of_consumer(one: &KeptCall) -> bool {
+    one.is_registered && !one.call.is_fault()
 }
 
 /// The reasons of faults and of keys that are not registered, of these kept calls, and those of all unsigned calls.
 pub(super) fn reasons_of_others<'a>(
-    strange: impl DoubleEndedIterator<Item = &'a Arc<RecordedRejection>>,
+    strange: impl DoubleEndedIterator<Item = &'a Arc<KeptCall>>,
     unsigned: Vec<ReasonCount>,
 ) -> Vec<ReasonCount> {
     let mut others = grouped(strange);
-    others.retain(|group| group.newest.consumer.is_some() || group.newest.is_fault);
+    others.retain(|group| {
+        group.newest.call.named_consumer().is_some() || group.newest.call.is_fault()
+    });
     others.extend(unsigned);
     others
 }

@@ -220,7 +220,7 @@ impl ConsoleRequest<'_> {
         let mut rejected = self.reasons_of_consumers();
         rejected.retain(|group| {
             // A double click is no mistake of a consumer.
-            let is_double_click = group.newest.verdict == Verdict::LaunchRepeated.as_str();
+            let is_double_click = group.newest.call.verdict == Verdict::LaunchRepeated;
             !(is_double_click || enforces && group.is_observed())
         });
         let names = self.names_of(&rejected).await?;
@@ -321,15 +321,21 @@ impl Needs {
 /// The consumers of these reasons, in the order of their first one; `None`: the calls that name none.
 fn senders<'g>(groups: impl IntoIterator<Item = &'g ReasonCount>) -> Vec<Option<String>> {
     let mut seen = HashSet::new();
-    let consumers = groups.into_iter().map(|group| &group.newest.consumer);
-    consumers.filter(|one| seen.insert(*one)).cloned().collect()
+    let consumers = groups
+        .into_iter()
+        .map(|group| group.newest.call.named_consumer());
+    let first = consumers.filter(|one| seen.insert(*one));
+    first.map(|one| one.map(str::to_owned)).collect()
 }
 
 /// Removes the reasons of all but the first senders, and returns them.
 fn beyond_shown(groups: &mut Vec<ReasonCount>) -> Vec<ReasonCount> {
     let shown: HashSet<_> = senders(&*groups).into_iter().take(SHOWN).collect();
     groups
-        .extract_if(.., |group| !shown.contains(&group.newest.consumer))
+        .extract_if(.., |group| {
+            let consumer = group.newest.call.named_consumer();
+            !shown.contains(&consumer.map(str::to_owned))
+        })
         .collect()
 }
 

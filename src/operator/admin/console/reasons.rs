@@ -8,6 +8,7 @@ use super::{
     parts::{Moment, Named, Names, Number, Tag, path},
 };
 use crate::{
+    oauth::diagnosis::{Diagnosed, Mistake},
     operator::{
         manage::SECRET_ROTATED,
         reasons::{
@@ -16,7 +17,8 @@ use crate::{
         },
     },
     records::store::port::AuditFilter,
-    request::rejections::{REPLACED_SECRET, ReasonCount, RecordedRejection},
+    request::rejections::ReasonCount,
+    telemetry::calls::facts::OtherSecret,
 };
 
 /// The calls of one consumer that were rejected, by reason.
@@ -71,13 +73,15 @@ impl ConsoleRequest<'_> {
 
     /// The names of the consumers of these reasons.
     pub(super) async fn names_of(&self, groups: &[ReasonCount]) -> Result<Names> {
-        let keys = groups.iter().filter_map(|it| it.newest.consumer.as_deref());
+        let keys = groups
+            .iter()
+            .filter_map(|it| it.newest.call.named_consumer());
         self.names(keys, std::iter::empty()).await
     }
 
     /// What happened after the last call of a reason.
     pub(super) fn after(&self, group: &ReasonCount, names: &Names) -> AfterRejection {
-        let key = group.newest.consumer.as_deref();
+        let key = group.newest.call.named_consumer();
         let consumer = ConsumerNow {
             accepted: key.map_or(0, |key| self.admin.shared.metrics.accepted_of(key)),
             enabled: key.and_then(|key| names.is_enabled(key)),
@@ -96,7 +100,7 @@ impl ConsoleRequest<'_> {
         let mut places = HashMap::new();
         let mut rows: Vec<RejectedConsumer> = Vec::new();
         for group in groups {
-            let consumer = group.newest.consumer.as_deref();
+            let consumer = group.newest.call.named_consumer();
             let place = *places.entry(consumer).or_insert_with(|| {
                 rows.push(RejectedConsumer {
                     consumer: consumer.map(|key| names.consumer(key)),
@@ -120,8 +124,8 @@ impl ConsoleRequest<'_> {
         names: &Names,
         since: CountedSince,
     ) -> Result<Reason> {
-        let newest = &*group.newest;
-        let (word, consumer) = (newest.mistake(), newest.consumer.as_deref());
+        let newest = &group.newest.call;
+        let (word, consumer) = (newest.mistake(), newest.named_consumer());
         let key = consumer.unwrap_or_default();
         let after = self.after(group, names);
         let class = match after {
@@ -145,17 +149,17 @@ impl ConsoleRequest<'_> {
                 CountedSince::DayOfObserved => group.last_day(self.now),
             }),
             first: self.moment(group.first),
-            last: self.moment(newest.time),
+            last: self.moment(group.newest.time),
             proof: proof(group),
-            previous_secret: newest.previous_secret,
+            previous_secret: newest.secret == Some(OtherSecret::Previous),
             rotated: match newest.diagnosis {
-                Some(REPLACED_SECRET) => self.last_rotation(key).await?,
+                Diagnosed::Known(Mistake::PreviousSecret) => self.last_rotation(key).await?,
                 _ => None,
             },
             from: consumer.is_none().then(|| {
-                let address = newest.address.as_deref();
+                let address = newest.caller_address();
                 let from = address.map(|address| format!(", from {address}"));
-                called(newest) + &from.unwrap_or_default()
+                newest.called() + &from.unwrap_or_default()
             }),
         })
     }
@@ -172,17 +176,10 @@ impl ConsoleRequest<'_> {
     }
 }
 
-/// The method and the operation of a call.
-pub(super) fn called(one: &RecordedRejection) -> String {
-    // The label of an operation has its methods before the path.
-    let target = one.operation.rsplit(' ').next().unwrap_or_default();
-    format!("{} {target}", one.method.as_deref().unwrap_or("–"))
-}
-
 /// What the calls of a group prove about their sender.
 fn proof(group: &ReasonCount) -> Tag {
     let [verified, secrets, _] = group.proofs;
-    let class = match group.newest.consumer {
+    let class = match group.newest.call.named_consumer() {
         None => "",
         // A signature that is right, or nothing that is: one made with the secrets is still a mistake.
         Some(_) if verified > 0 && secrets == 0 => "good",

@@ -9,13 +9,13 @@ use super::{
     observed::{Breakage, is_of_consumer, reasons_of_others},
     page::{ConsoleFrame, InputField, InputKind, choices, show},
     parts::{Moment, Named, Names, Number, Tag},
-    reasons::{CountedSince, RejectedConsumer, called},
+    reasons::{CountedSince, RejectedConsumer},
 };
 use crate::{
     operator::reasons::grouped,
     provider::respond::OwnResponse,
-    request::rejections::{ReasonCount, RecordedRejection, SenderProof, sort},
-    telemetry::metrics::Verdict,
+    request::rejections::{KeptCall, ReasonCount, sort},
+    telemetry::{calls::facts::SenderProof, metrics::Verdict},
 };
 
 /// Rejections on the page.
@@ -109,14 +109,14 @@ impl Filter<'_> {
         self.kind == "observed" && others.iter().all(|text| text.is_empty())
     }
 
-    fn has(&self, one: &RecordedRejection, name: Option<&str>) -> bool {
+    fn has(&self, one: &KeptCall, name: Option<&str>) -> bool {
         let has = |text: Option<&str>| {
             text.is_some_and(|text| text.to_lowercase().contains(&self.consumer.to_lowercase()))
         };
-        (self.consumer.is_empty() || has(one.consumer.as_deref()) || has(name))
+        (self.consumer.is_empty() || has(one.call.named_consumer()) || has(name))
             && (self.reason.is_empty() || words_of(one).contains(&self.reason))
-            && (self.id.is_empty() || one.request_id.as_deref() == Some(self.id))
-            && self.is_of_kind(one.is_observed)
+            && (self.id.is_empty() || one.call.request_id.as_deref() == Some(self.id))
+            && self.is_of_kind(one.call.observed().is_some())
     }
 }
 
@@ -133,10 +133,10 @@ impl ConsoleRequest<'_> {
         let mut of_consumers = self.reasons_of_consumers();
         let counted = of_consumers.iter().map(|group| &group.newest);
         let named = all.iter().chain(counted).filter(|one| one.is_registered);
-        let keys = named.filter_map(|one| one.consumer.as_deref());
+        let keys = named.filter_map(|one| one.call.named_consumer());
         let names = self.names(keys, std::iter::empty()).await?;
-        let named = |one: &RecordedRejection| Some(names.consumer(one.consumer.as_deref()?));
-        let is_wanted = |one: &RecordedRejection| {
+        let named = |one: &KeptCall| Some(names.consumer(one.call.named_consumer()?));
+        let is_wanted = |one: &KeptCall| {
             let name = named(one).map(|consumer| consumer.name);
             filter.has(one, name.as_deref())
         };
@@ -228,38 +228,42 @@ impl ConsoleRequest<'_> {
         ]
     }
 
-    fn rejected_call(&self, one: &RecordedRejection, consumer: Option<Named>) -> RejectedCall {
-        let text = |text: &Option<String>| text.as_deref().unwrap_or("–").to_owned();
+    fn rejected_call(&self, one: &KeptCall, consumer: Option<Named>) -> RejectedCall {
+        let text = |text: Option<&str>| text.unwrap_or("–").to_owned();
+        let call = &one.call;
+        let address = call.caller_address().map(|address| address.to_string());
         RejectedCall {
             time: self.moment(one.time),
-            call: called(one),
+            call: call.called(),
             consumer,
-            proof: match one.proof {
+            proof: match call.proof.unwrap_or_default() {
                 SenderProof::Verified => Tag::new("signature right", "good"),
                 SenderProof::Secrets => Tag::new("made with its secrets", "warn"),
                 SenderProof::None => Tag::new("not proved", "warn"),
             },
-            token: text(&one.token),
-            verdict: one.verdict,
-            diagnosis: one.diagnosis,
-            previous_secret: one.previous_secret,
-            status: one.status,
-            address: text(&one.address),
-            request_id: text(&one.request_id),
+            token: text(call.named_token()),
+            verdict: call.verdict.as_str(),
+            diagnosis: call.shown_diagnosis(),
+            previous_secret: call.secret.is_some(),
+            status: call.status,
+            address: text(address.as_deref()),
+            request_id: text(call.request_id.as_deref()),
         }
     }
 }
 
 /// The words that find a call: its mistake, and the verdicts under which metrics and charts count it.
-fn words_of(one: &RecordedRejection) -> [&'static str; 3] {
-    [one.mistake(), one.reason, one.verdict]
+fn words_of(one: &KeptCall) -> [&'static str; 3] {
+    let call = &one.call;
+    [
+        call.mistake(),
+        call.reason().as_str(),
+        call.verdict.as_str(),
+    ]
 }
 
 /// The choice of these words, and of the one that is asked for.
-fn reason_words<'a>(
-    known: impl Iterator<Item = &'a Arc<RecordedRejection>>,
-    asked: &'a str,
-) -> InputKind {
+fn reason_words<'a>(known: impl Iterator<Item = &'a Arc<KeptCall>>, asked: &'a str) -> InputKind {
     let words = known.flat_map(|one| words_of(one));
     let words = words.filter(|word| *word != Verdict::Observed.as_str());
     let words: BTreeSet<&str> = words.chain([asked]).collect();

@@ -95,7 +95,7 @@ impl ConsoleRequest<'_> {
         }
         let rejections = self.admin.shared.rejections.newest();
         let mut calls = rejections.iter();
-        if calls.any(|one| one.request_id.as_deref() == Some(q)) {
+        if calls.any(|one| one.call.request_id.as_deref() == Some(q)) {
             hits.push(Hit {
                 kind: "rejection",
                 id: q.to_owned(),
@@ -106,7 +106,7 @@ impl ConsoleRequest<'_> {
         // A key that is not registered may be that of a removed consumer, or a wrong one that callers send.
         if !hits.iter().any(|hit| hit.id == q) {
             let mut calls = rejections.iter();
-            if calls.any(|one| one.consumer.as_deref() == Some(q)) {
+            if calls.any(|one| one.call.named_consumer() == Some(q)) {
                 let href = path("/rejections", &[("consumer", q)]);
                 hits.push(Hit::elsewhere("rejected calls that name this key", q, href));
             }

@@ -80,7 +80,7 @@ fn a_rejection_names_its_parameter_and_reason_and_a_diagnosis_that_was_skipped()
         proxy.logs(&[
             &format!("verdict=\"{verdict}\""),
             &format!("parameters={parameters}"),
-            &format!("problem={told}"),
+            &format!("problem={told:?}"),
         ]);
     }
     let large = format!("/x?a={}", "x".repeat(5_000));

@@ -14,7 +14,8 @@ use crate::{
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
     operator::reasons,
     records::store::record::{Consumer, Dialect},
-    request::rejections::{ReasonCount, RecordedRejection, SenderProof},
+    request::rejections::{KeptCall, ReasonCount},
+    telemetry::calls::facts::SenderProof,
 };
 
 /// `paths`, and the properties of consumers and users that are rows, are written from the tables; the rest of the file is
@@ -221,7 +222,7 @@ fn schemas_name_the_members_that_serde_writes() {
     for (name, written) in [
         ("Consumer", json!(consumer)),
         ("IssuedConsumer", json!(issued)),
-        ("Rejection", json!(RecordedRejection::default())),
+        ("Rejection", json!(KeptCall::default())),
         (
             "RejectionSummary",
             reasons::view(&ReasonCount::new(&Arc::default())),

@@ -1,6 +1,7 @@
 //! The feed of changes.
 
 use super::*;
+use crate::telemetry::{calls::record::CallRecord, metrics::Verdict};
 
 impl Setup {
     fn tell(&self, change: Change) {
@@ -87,10 +88,14 @@ async fn rejections_of_a_removed_consumer_are_forgotten() {
     let setup = setup();
     setup.follow().await;
     setup.access().await;
-    setup.rejections.add(RecordedRejection {
-        consumer: Some("c".to_owned()),
+    let call = CallRecord {
+        consumer: Some("c".into()),
+        verdict: Verdict::NonceUsed,
+        ..CallRecord::default()
+    };
+    setup.rejections.add(KeptCall {
         is_registered: true,
-        ..RecordedRejection::default()
+        ..KeptCall::from(call)
     });
     let key: ConsumerKey = "c".parse().unwrap();
     setup.tell(Change::Consumer(key.clone()));

@@ -16,7 +16,7 @@ use std::{
 use super::*;
 use crate::records::store::record::{AccessToken, Consumer};
 use crate::records::store::{StoreError, double::TestStore, feed::ChangeHub};
-use crate::request::rejections::{RecordedRejection, Rejections};
+use crate::request::rejections::{KeptCall, Rejections};
 
 const START: UnixTime = UnixTime(1_000_000);
 

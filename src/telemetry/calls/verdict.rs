@@ -3,7 +3,18 @@
 /// The outcome of a request: the label of `countersign_requests_total` and the `verdict` of the access log, in snake case.
 ///
 /// There is no catch-all, so that each new response needs a decision on how it counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// Went to the API with an identity.
@@ -96,6 +107,7 @@ pub enum Verdict {
     /// 508: the request passed this process before.
     LoopDetected,
     /// The peer went away before there was a response.
+    #[default]
     Aborted,
 }
 
