@@ -12,4 +12,5 @@ mod curl;
 mod floods;
 mod life;
 mod rules;
+mod unproved;
 mod upstream;

@@ -26,6 +26,7 @@ const LIMITS: Limits = Limits {
     form_shares: Shares {
         all: 64 << 20,
         each: 16 << 20,
+        arriving: 64,
     },
     ..Limits::SMALL
 };

@@ -160,7 +160,11 @@ impl RequestRecord {
 
     /// Makes the response the one that is sent. It announces the end of OAuth 1.0a and the rate to its signer, and the
     /// record ends with its body.
-    pub fn respond(self: Box<Self>, response: &mut Response<ResponseBody>) {
+    pub fn respond(mut self: Box<Self>, response: &mut Response<ResponseBody>) {
+        if self.permit.is_none() {
+            // A caller that does not read its rejection takes no place of the others.
+            self.in_flight = None;
+        }
         if let Some(sunset) = &self.current.live.authorizer.sunset
             && let (Some(signer), true) = self.consumer()
         {

@@ -89,10 +89,15 @@ pub fn live(
         sunset,
         rates,
     };
+    let concurrent_requests = descriptors::at_most(
+        config.limits.concurrent_requests.get() as usize,
+        descriptors::limit(),
+    );
+    let header_case = config.upstream.header_case;
     Ok(Live {
         limits: config
             .limits
-            .limits(config.protocols, config.upstream.header_case),
+            .limits(config.protocols, header_case, concurrent_requests),
         route: route::RouteRules {
             flow,
             exchange: endpoints.exchange.is_some(),
@@ -113,10 +118,7 @@ pub fn live(
             .collect(),
         access_log: config.log.access,
         described_body_bytes: config.described_body_bytes(),
-        concurrent_requests: descriptors::at_most(
-            config.limits.concurrent_requests.get() as usize,
-            descriptors::limit(),
-        ),
+        concurrent_requests,
         jwk_set: keys.map(|keys| keys.set),
         origins,
     })

@@ -79,6 +79,7 @@ impl Limits {
         form_shares: Shares {
             all: 1 << 20,
             each: 256 << 10,
+            arriving: 64,
         },
         form_fields: 100,
         header_case: HeaderCase::Title,

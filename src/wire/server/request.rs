@@ -89,8 +89,12 @@ impl RequestBody {
     /// # Errors
     /// As [`RequestBody::hold`], with [`PAGE_BYTES`], [`PAGE_SHARES`] and `page_form_timeout` as bounds.
     pub async fn read_page_form(&self) -> Result<BufferedBody, BodyRejection> {
-        let timeout = self.caller.limits().page_form_timeout;
-        self.buffer(&PAGE_FORMS, PAGE_BYTES, PAGE_SHARES, timeout)
+        let limits = self.caller.limits();
+        let shares = Shares {
+            arriving: limits.form_shares.arriving,
+            ..PAGE_SHARES
+        };
+        self.buffer(&PAGE_FORMS, PAGE_BYTES, shares, limits.page_form_timeout)
             .await
     }
 
@@ -136,7 +140,6 @@ impl RequestBody {
         if expected.lower() > limit as u64 {
             return Err(BodyRejection::TooLarge);
         }
-        // A buffer that grows would leave copies of its bytes, perhaps a password, in freed memory.
         let room = expected
             .exact()
             .map_or(limit, |exact| usize::try_from(exact).unwrap_or(limit));
@@ -147,7 +150,7 @@ impl RequestBody {
                 if let Poll::Ready(frame) = self.poll_data(context) {
                     return Poll::Ready(Ok(frame));
                 }
-                whole.reservation.await_more(context)?;
+                whole.reservation.await_more(context, shares)?;
                 let elapsed = self.caller.poll_deadline(context, until);
                 elapsed.map(|()| Err(BodyRejection::TooSlow))
             })

@@ -69,7 +69,7 @@ section! {
         connections: NonZeroU32 = 10_000, reload;
         /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
-        /// Requests being served at once; 503 past it. From 512 on a 503 may come a little earlier: each worker keeps a few places for itself.
+        /// Requests being served at once; 503 past it. At most a quarter of them wait for a form or another body that has to be read before the decision: past it the oldest one of the address (an IPv6 /64) that has most is dropped with 503.
         concurrent_requests: NonZeroU32 = 10_000, reload;
         /// Streams of one HTTP/2 connection; further requests wait at the caller.
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
@@ -77,8 +77,13 @@ section! {
 }
 
 impl LimitSettings {
-    /// The limits of callers' connections.
-    pub fn limits(&self, protocols: ProtocolSettings, header_case: HeaderCase) -> Limits {
+    /// The limits of callers' connections, where `concurrent_requests` are served at once at most.
+    pub fn limits(
+        &self,
+        protocols: ProtocolSettings,
+        header_case: HeaderCase,
+        concurrent_requests: usize,
+    ) -> Limits {
         Limits {
             head_bytes: self.head_bytes,
             head_fields: self.head_fields.get() as usize,
@@ -90,7 +95,7 @@ impl LimitSettings {
             form_timeout: self.form_timeout,
             form_bytes: self.form_bytes,
             page_form_timeout: self.page_form_timeout,
-            form_shares: Shares::new(self.form_memory, self.form_bytes),
+            form_shares: Shares::new(self.form_memory, self.form_bytes, concurrent_requests),
             form_fields: self.form_fields.get() as usize,
             header_case,
             streams: protocols.http2.then_some(self.http2_streams),
