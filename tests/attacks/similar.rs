@@ -1,7 +1,7 @@
 //! A path that some API takes for one of a narrower rule than the rule that it matches.
 //!
 //! Promise (Permissions and identity): A path that some framework takes for one of a narrower rule, with another letter case, a dot or
-//! white space at the end of a segment or a slash at its end, is rejected. Also in `src/request/policy/similar.rs`.
+//! white space at the end of a segment, a slash or an extension at its end, is rejected. Also in `src/request/policy/similar.rs`.
 
 use crate::support::{Call, Proxy, Scene, Upstream};
 
@@ -27,6 +27,9 @@ const CONFUSED: &[&str] = &[
     "/members/me/",
     "/members/me.",
     "/members/me..",
+    "/members/me.json",
+    "/members/me.JSON/",
+    "/Public/secret.html",
     "/members/me%20",
     "/members/me%20.%20",
     "/members%20/me",

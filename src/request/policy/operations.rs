@@ -5,9 +5,15 @@ use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 use http::{HeaderName, HeaderValue};
 
 use super::{
-    PolicyRejection, UnmetRule, access::Access, caller_rules::CallerRules,
-    frame_ancestors::FrameAncestors, path::matchable, pattern::PathPattern, readings::readings,
-    similar::folded, trie::PathNode,
+    PolicyRejection, UnmetRule,
+    access::Access,
+    caller_rules::CallerRules,
+    frame_ancestors::FrameAncestors,
+    path::matchable,
+    pattern::PathPattern,
+    readings::readings,
+    similar::{folded, without_extension},
+    trie::PathNode,
 };
 use crate::{base::names::Permission, request::parse::caller_facts::CallerFacts};
 
@@ -363,16 +369,21 @@ impl Operations {
         }
         let similar = self.similar.as_ref()?;
         let folded = folded(path);
+        let resembled = |path: &[u8]| {
+            let similar = similar.find_path(path)?;
+            let first = found.and_then(<[usize]>::first);
+            match first.is_some_and(|first| similar.contains(first)) {
+                true => None,
+                false => self.listed.get(*similar.first()?),
+            }
+        };
         // Nearly always: the same patterns would be searched for the same path again.
-        if self.is_folded && matches!(folded, Cow::Borrowed(_)) {
-            return None;
-        }
-        let similar = similar.find_path(&folded)?;
-        let first = found.and_then(<[usize]>::first);
-        match first.is_some_and(|first| similar.contains(first)) {
-            true => None,
-            false => self.listed.get(*similar.first()?),
-        }
+        let is_same = self.is_folded && matches!(folded, Cow::Borrowed(_));
+        let whole = (!is_same).then(|| resembled(&folded)).flatten();
+        whole.or_else(|| {
+            let without = without_extension(&folded).and_then(resembled);
+            without.filter(|operation| operation.path.ends_in_literal())
+        })
     }
 }
 

@@ -39,6 +39,13 @@ impl PathPattern {
         self.shape.iter().all(is_literal)
     }
 
+    /// Whether its last segment, a slash at the end aside, is a literal.
+    pub(super) fn ends_in_literal(&self) -> bool {
+        let slash = PathSegment::Literal(Vec::new());
+        let shape = self.shape.strip_suffix(&[slash]).unwrap_or(&self.shape);
+        matches!(shape.last(), Some(PathSegment::Literal(_)))
+    }
+
     /// Its segments without what some APIs ignore.
     pub(super) fn folded_shape(&self) -> Vec<PathSegment> {
         let slash = PathSegment::Literal(Vec::new());

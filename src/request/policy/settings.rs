@@ -76,7 +76,7 @@ section! {
     /// Paths that an API may take for others.
     #[derive(Copy)]
     SimilarSettings["paths"] {
-        /// Some APIs ignore letter case, white space or a dot at the end of a segment, or the slash at the end of a path, and so read a path as one of a more specific pattern. "reject" refuses such a path like one that nobody may call; "wider" treats it as the pattern that it matches, for an API that compares paths exactly.
+        /// Some APIs ignore letter case, white space or a dot at the end of a segment, the slash at the end of a path, or an extension there, and so read a path as one of a more specific pattern. List a path such as /list.json beside /list to permit it. "reject" refuses such a path like one that nobody may call; "wider" treats it as the pattern that it matches, for an API that compares paths exactly.
         similar: Similar = "reject", reload;
     }
 }

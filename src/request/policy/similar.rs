@@ -1,5 +1,5 @@
-//! Paths that some API takes for another one: it ignores letter case, white space or a dot at the end of a segment, or the slash
-//! at the end of the path.
+//! Paths that some API takes for another one: it ignores letter case, white space or a dot at the end of a segment, the slash at the
+//! end of the path, or an extension there, which it takes for the format of the response.
 
 use std::borrow::Cow;
 
@@ -16,6 +16,15 @@ pub(super) fn folded(path: &[u8]) -> Cow<'_, [u8]> {
         whole.extend_from_slice(&folded_segment(segment));
     }
     Cow::Owned(whole)
+}
+
+/// A path without the extension of its last segment, such as `.json`, if it has one.
+pub(super) fn without_extension(path: &[u8]) -> Option<&[u8]> {
+    let last = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
+    let dot = last + memchr::memrchr(b'.', &path[last..]).filter(|dot| *dot > 0)?;
+    let extension = &path[dot + 1..];
+    let is_one = !extension.is_empty() && extension.iter().all(u8::is_ascii_alphanumeric);
+    is_one.then(|| &path[..dot])
 }
 
 /// A decoded segment without what such an API ignores.

@@ -229,8 +229,8 @@ fn operations(config: &Config, found: &mut Findings) {
         report! { found;
             [&format!("operation[{}].path", index + 1)] if let Some(other) = other.filter(|_| is_rejected) =>
                 "{path} and {} can match one path and have different rules: a path that only letter case, white space or a dot \
-                 at the end of a segment or the slash at its end tells from the narrower one is rejected (paths.similar); an \
-                 API that ignores an extension would still serve one under the rules of the other", other.path;
+                 at the end of a segment, the slash or an extension at its end tells from the narrower one is rejected \
+                 (paths.similar)", other.path;
             [&format!("operation[{}].path", index + 1)] if let Some(other) = other.filter(|_| !is_rejected) =>
                 "{path} and {} can match one path and have different rules, so an API that ignores case, a trailing dot \
                  or an extension serves one under the rules of the other; give both the same rules, or make sure that \

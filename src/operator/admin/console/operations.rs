@@ -205,7 +205,7 @@ fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
             (
                 "Why",
                 format!(
-                    "an API that ignores letter case, white space, dots or slashes at an end takes it for {} (paths.similar)",
+                    "an API that ignores letter case, white space, dots, slashes or an extension at an end takes it for {} (paths.similar)",
                     resembled.path
                 ),
             ),
