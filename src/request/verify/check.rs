@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, cold, findings::First},
-    oauth::{Credentials, Deviation, diagnosis::Mistake},
+    oauth::{
+        Credentials, Deviation,
+        diagnosis::{Diagnosed, Mistake},
+    },
     records::{nonce::NonceUse, store::cached::LookupTime},
     request::parse::signed::SignedRequest,
     telemetry::calls::facts::SenderProof,
@@ -148,10 +151,13 @@ impl<'v> Check<'v> {
             previous_secret,
             base_strings,
         } = advising.await;
-        // Without advice, the time of a wrong signature says nothing of the consumer.
+        // Without advice, the time of a wrong signature says nothing of the consumer. What is too large for a diagnosis, or comes when the
+        // time for diagnoses is spent, costs no more proofs either.
         let needs = match advice {
-            Some(_) => proof::needed_deviation(rules, purpose, request, credential, now),
-            None => None,
+            Some(_) if diagnosis != Diagnosed::Skipped => {
+                proof::needed_deviation(rules, purpose, request, credential, now)
+            }
+            _ => None,
         };
         let is_proved = diagnosis.mistake().is_some_and(Mistake::proves_secret)
             || needs.is_some_and(|needed| needed != Deviation::EmptySecret);

@@ -194,7 +194,8 @@ impl VerifyRules {
     }
 }
 
-/// The deviation that the consumer is not allowed and with which the signature holds.
+/// The deviation that the consumer is not allowed and with which the signature holds. Those that change neither the text nor the key of
+/// this request are not tried.
 #[cold]
 pub(super) fn needed_deviation(
     rules: &VerifyRules,
@@ -210,7 +211,16 @@ pub(super) fn needed_deviation(
             let accept = accept.with(deviation);
             prove(rules, purpose, request, credential, accept, now)
         };
-        !accept.contains(deviation) && matches!(proof(), Ok(Some(_)))
+        let alone = DeviationSet::NONE.with(deviation);
+        let is_of_key = matches!(
+            deviation,
+            Deviation::KeyWithoutAmpersand | Deviation::EmptySecret
+        );
+        let may_help = match is_of_key {
+            true => !request.credentials.signature_method.is_rsa(),
+            false => request.parameters.deviations_in_text(alone) != DeviationSet::NONE,
+        };
+        may_help && !accept.contains(deviation) && matches!(proof(), Ok(Some(_)))
     })
 }
 
