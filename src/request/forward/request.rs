@@ -209,8 +209,11 @@ impl UpstreamHead<'_> {
         *request.method_mut() = self.parts.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        // The spelling of the names is among them, where it is preserved.
-        *request.extensions_mut() = self.parts.extensions.clone();
+        // The spelling of the names is among them, where it is preserved. A caller that sends a field of ours would spell ours.
+        let mut ours = self.params.identity.names();
+        if !ours.any(|name| self.names.present.has(&self.parts.headers, name)) {
+            *request.extensions_mut() = self.parts.extensions.clone();
+        }
         request
     }
 
