@@ -114,6 +114,9 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// The longest line of JSON, in bytes, with its end: a record takes a few hundred.
+const MAX_LINE_BYTES: u64 = 1 << 20;
+
 /// JSON Lines; empty ones are left out.
 pub(super) struct LineRows<'a> {
     input: BufReader<Box<dyn Read + 'a>>,
@@ -126,12 +129,17 @@ impl LineRows<'_> {
     pub(super) fn next(&mut self) -> io::Result<Option<usize>> {
         loop {
             self.text.clear();
-            let read = self.input.read_until(b'\n', &mut self.text)?;
+            let mut line = (&mut self.input).take(MAX_LINE_BYTES + 1);
+            let read = line.read_until(b'\n', &mut self.text)?;
             if read == 0 {
                 return Ok(None);
             }
             self.bytes += read as u64;
             self.number += 1;
+            if read as u64 > MAX_LINE_BYTES {
+                let problem = format!("line {} is longer than 1 MiB", self.number);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+            }
             if !self.text().is_empty() {
                 return Ok(Some(self.number));
             }

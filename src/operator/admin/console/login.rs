@@ -41,8 +41,6 @@ pub(super) struct LoginRequest<'a> {
 struct LoginPage<'a> {
     frame: ConsoleFrame<'a>,
     problem: Option<&'a str>,
-    /// The file of the token, for a browser on this machine.
-    file: Option<String>,
     /// Where to go after the login.
     to: &'a str,
 }
@@ -134,16 +132,8 @@ impl LoginRequest<'_> {
         let page = LoginPage {
             frame: self.shell.frame("Log in"),
             problem,
-            file: self.token_file(),
             to,
         };
         show(status, &page)
-    }
-
-    fn token_file(&self) -> Option<String> {
-        let settings = self.admin.control.console.settings.load();
-        let mut settings = settings.iter().filter(|_| !self.is_secure);
-        let setting = settings.find(|setting| setting.key == "admin.token_file")?;
-        Some(setting.value.trim_matches('"').to_owned())
     }
 }
