@@ -29,7 +29,7 @@ macro_rules! table {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
         #[strum(serialize_all = "snake_case")]
         pub enum Mistake {
-            $(#[doc = concat!("Advice: ", $advice, ".")] $(#[$attribute])* $name,)*
+            $(#[doc = concat!("Advice: `` ", $advice, " ``.")] $(#[$attribute])* $name,)*
         }
 
         impl Mistake {
