@@ -418,7 +418,7 @@ fn a_consumer_signs_by_rsa_and_by_its_secret() {
         );
         assert_eq!(answer.status, 200, "{method}: {answer:?}");
     }
-    assert_eq!(api.count(), 11);
+    assert_eq!(api.count(), 12);
     // The whole flow by RSA.
     let call = asks(&consumer, "oob").rsa("RSA-SHA256", &private);
     let request_token = token_of(&proxy.send(call));
