@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::{
     calls::{
-        facts::{OperationRule, OtherSecret, Reason, SenderProof, Upgrade},
+        facts::{HttpVersion, OperationRule, OtherSecret, Reason, SenderProof, Upgrade},
         record::CallRecord,
         verdict::Verdict,
     },
@@ -84,6 +84,7 @@ pub(crate) fn call() -> CallRecord<'static> {
         operation: Some("GET,POST /a/{id}".into()),
         proof: Some(SenderProof::Secrets),
         secret: Some(OtherSecret::Previous),
+        http: Some(HttpVersion::Http2),
         upgrade: Some(Upgrade::Dropped),
         host: Some("a.example proof=verified".into()),
         reason: Some(Reason::Observed(Verdict::NonceUsed)),

@@ -19,9 +19,13 @@ use crate::{
     request::{
         parse::{
             self,
+            head::Head,
             signed::{Collected, is_form},
         },
-        policy::{call::CallBody, permit::Permit},
+        policy::{
+            call::{Call, CallBody},
+            permit::Permit,
+        },
         route::{Route, RouteRejection},
     },
     telemetry::request_id::X_REQUEST_ID,
@@ -29,7 +33,7 @@ use crate::{
         origin::Scheme,
         server::{
             buffered::API_FORMS,
-            caller_stream::Limits,
+            caller_stream::{CallerStream, Limits},
             handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},
@@ -102,22 +106,10 @@ async fn permit_described(
     };
     let (api, collected) = match route {
         Route::Api(api) => (api, None),
-        Route::TokenOrApi(api) => {
-            let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-            let mut collected = Collected::of_head(&parts.headers, &head.target, memory, &limits)?;
-            let mut form = &[][..];
-            if let CallBody::Shown(body) = &body
-                && is_form(&parts.headers)?
-            {
-                form = waiting.decided(body.hold()).await??;
-                collected.read_form(form, &limits)?;
-            }
-            let parameters = &collected.parameters;
-            match live.route.token_call(None, head, form, parameters)? {
-                Some(_) => return Err(RouteRejection::NotForApi.into()),
-                None => (api, Some(collected)),
-            }
-        }
+        Route::TokenOrApi(api) => (
+            api,
+            Some(collect(live, head, &body, caller, waiting).await?),
+        ),
         _ => return Err(RouteRejection::NotForApi.into()),
     };
     let mut call = proxy::begin(live, &received, api, caller, body, collected, record)?;
@@ -127,19 +119,79 @@ async fn permit_described(
     if parts.headers.contains_key(header::UPGRADE) && handshake.is_none() {
         return Err(live.authorizer.operations.forbidden(None).into());
     }
+    let fields = fields_of(live, &call, &permit, record)?;
+    Ok((permit, fields))
+}
+
+/// The parameters of a described call whose path is also that of token calls.
+///
+/// # Errors
+/// [`RouteRejection::NotForApi`] if it is a token call, and those of reading its form.
+async fn collect(
+    live: &Live,
+    head: &Head<'_>,
+    body: &CallBody<'_>,
+    caller: &CallerStream,
+    waiting: &Waiting,
+) -> Result<Collected, Failure> {
+    let (headers, limits) = (&head.parts.headers, caller.limits());
+    let memory = caller.reserve(&API_FORMS);
+    let mut collected = Collected::of_head(headers, &head.target, memory, &limits)?;
+    let mut form = &[][..];
+    if let CallBody::Shown(body) = body
+        && is_form(headers)?
+    {
+        form = waiting.decided(body.hold()).await??;
+        collected.read_form(form, &limits)?;
+    }
+    let parameters = &collected.parameters;
+    match live.route.token_call(None, head, form, parameters)? {
+        Some(_) => Err(RouteRejection::NotForApi.into()),
+        None => Ok(collected),
+    }
+}
+
+/// The fields of the response for a permitted call.
+///
+/// # Errors
+/// The caller cannot be described to the API.
+fn fields_of(
+    live: &Live,
+    call: &Call<'_>,
+    permit: &Permit,
+    record: &RequestRecord,
+) -> Result<HeaderMap, Failure> {
     let identity = &live.forward.identity;
     let empty = identity.names().cloned();
     let mut fields: HeaderMap = empty
         .map(|name| (name, HeaderValue::from_static("")))
         .collect();
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // In place of the caller's, so that the logs of both sides have the same.
+    // Instead of the caller's, so that the logs of both sides have the same.
     fields.insert(&X_REQUEST_ID, record.request_id.value().clone());
-    let assertion = identity.assertion(&permit, &call)?;
-    identity.fields(&permit, assertion.as_ref(), |name, value| {
+    let assertion = identity.assertion(permit, call)?;
+    identity.fields(permit, assertion.as_ref(), |name, value| {
         fields.insert(name, value.clone());
     })?;
-    Ok((permit, fields))
+    Ok(fields)
+}
+
+/// The response to a failure, for the proxy that described the call.
+fn rejected(
+    failure: Failure,
+    headers: &HeaderMap,
+    way: Option<Way>,
+    record: &mut RequestRecord,
+) -> OwnResponse {
+    let is_nginx = way == Some(Way::Nginx);
+    let format = is_nginx.then_some(Format::Challenge);
+    let mut response = record.fail(failure, headers, format);
+    // The connection is that of the proxy in front, for many callers.
+    response.fields.retain(|(name, _)| *name != "Connection");
+    match is_nginx {
+        true => for_nginx(response),
+        false => response,
+    }
 }
 
 /// The response to nginx, for which every status but 2xx, 401 and 403 is an error.
@@ -242,16 +294,7 @@ impl Handler for ForwardAuthHandler {
                 response
             }
             Err(failure) => {
-                let is_nginx = way == Some(Way::Nginx);
-                let format = is_nginx.then_some(Format::Challenge);
-                let headers = &parts.headers;
-                let mut response = record.fail(failure, headers, format);
-                // The connection is that of the proxy in front, for many callers.
-                response.fields.retain(|(name, _)| *name != "Connection");
-                if is_nginx {
-                    response = for_nginx(response);
-                }
-                response.into_response(&asked)
+                rejected(failure, &parts.headers, way, &mut record).into_response(&asked)
             }
         };
         record.respond(&mut response);

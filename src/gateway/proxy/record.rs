@@ -4,7 +4,7 @@ mod report;
 
 use std::{borrow::Cow, net::IpAddr, rc::Rc, time::Duration};
 
-use http::{Method, Response, Uri, request::Parts};
+use http::{Method, Response, Uri, Version, request::Parts};
 use tokio::time::Instant;
 
 use super::{Current, InFlight};
@@ -82,6 +82,7 @@ impl Served {
 pub struct RequestRecord {
     pub(super) current: Rc<Current>,
     pub(super) method: Method,
+    version: Version,
     /// The target as sent.
     pub(super) target: Uri,
     peer: Option<IpAddr>,
@@ -128,6 +129,7 @@ impl RequestRecord {
         Box::new(Self {
             current: Rc::clone(current),
             method: parts.method.clone(),
+            version: parts.version,
             target: parts.uri.clone(),
             peer,
             address: peer,

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, net::IpAddr, time::Duration};
 
+use http::Version;
 use serde::{Serialize, Serializer};
 
 use super::verdict::Verdict;
@@ -126,6 +127,32 @@ pub enum OtherSecret {
     Previous,
 }
 
+/// The version of HTTP that a request came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+pub enum HttpVersion {
+    /// HTTP/1.0.
+    #[strum(serialize = "1.0")]
+    Http10,
+    /// HTTP/1.1.
+    #[strum(serialize = "1.1")]
+    Http11,
+    /// HTTP/2.
+    #[strum(serialize = "2")]
+    Http2,
+}
+
+impl HttpVersion {
+    /// The version of a head; `None`: no listener here has it.
+    pub const fn from_head(version: Version) -> Option<Self> {
+        match version {
+            Version::HTTP_10 => Some(Self::Http10),
+            Version::HTTP_11 => Some(Self::Http11),
+            Version::HTTP_2 => Some(Self::Http2),
+            _ => None,
+        }
+    }
+}
+
 /// The outcome for a call that asks for another protocol, unless the API decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -193,6 +220,7 @@ words!(
     SenderProof,
     OperationRule,
     OtherSecret,
+    HttpVersion,
     Upgrade,
     Deviation
 );

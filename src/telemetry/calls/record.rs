@@ -6,7 +6,7 @@ use std::{borrow::Cow, net::IpAddr, time::Duration};
 use serde::{Serialize, Serializer};
 
 use super::{
-    facts::{Fact, OperationRule, OtherSecret, Reason, SenderProof, Shown, Upgrade},
+    facts::{Fact, HttpVersion, OperationRule, OtherSecret, Reason, SenderProof, Shown, Upgrade},
     verdict::{Outcome, Verdict},
 };
 use crate::oauth::{Deviation, DeviationSet, diagnosis::Diagnosed};
@@ -85,6 +85,8 @@ facts! {
     proof: Option<SenderProof>,
     /// The secret of the consumer that it is signed with, if that is not the current one.
     secret: Option<OtherSecret>,
+    /// The version of HTTP.
+    http: Option<HttpVersion>,
     /// The outcome of asking for another protocol.
     upgrade: Option<Upgrade>,
     /// The host, if the service does not have it.

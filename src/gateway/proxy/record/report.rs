@@ -15,7 +15,7 @@ use crate::{
     },
     telemetry::{
         calls::{
-            facts::{OtherSecret, Reason, Upgrade},
+            facts::{HttpVersion, OtherSecret, Reason, Upgrade},
             record::CallRecord,
         },
         causes::causes,
@@ -155,6 +155,7 @@ impl RequestRecord {
             request_id: Some(self.request_id.as_str().into()),
             operation: Some(self.served.label(operations).into()),
             secret: (self.facts.sender.previous_secret).then_some(OtherSecret::Previous),
+            http: HttpVersion::from_head(self.version),
             upgrade: self.dropped_upgrade.then_some(Upgrade::Dropped),
             deviation: self.facts.deviations,
             ms: Some(took),
