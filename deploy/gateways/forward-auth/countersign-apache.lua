@@ -13,12 +13,13 @@ for name in ([[
     script-name x-script-name path-info x-path-info request-uri x-scheme x-url-scheme front-end-https client-ip
     x-client-ip x-cluster-client-ip x-originating-ip x-proxyuser-ip proxy-client-ip http-client-ip fly-client-ip
     x-azure-clientip x-azure-socketip x-vercel-forwarded-for x-user x-user-id x-user-name x-user-email x-username
+    x-userinfo x-endpoint-api-userinfo x-apigateway-api-userinfo x-id-token x-jwt-assertion
     x-anonymous-consumer cas-user x-client-dn x-client-verify forwarded proxy
 ]]):gmatch("%S+") do dropped[name] = true end
 for name in ([[
     x-original- x-envoy- x-middleware- x-accel- x-forwarded forwarded- x-real- wl-proxy- http-x- http-forwarded
     true-client- cf-connecting- cf-access- cf-pseudo- cf-cert- cf-client-cert- fastly-client- x-nf-client- x-appengine- remote- x-remote-
-    x-webauth- x-auth-request- x-authenticated- x-authentik- x-consumer- x-credential- x-pomerium- x-vouch-
+    x-webauth- x-auth-request- x-authenticated- x-authentik- x-consumer- x-credential- x-pomerium- x-vouch- tailscale-user-
     x-ms-client-principal x-ms-token- x-goog-authenticated-user- x-goog-iap- x-amzn-oidc- x-amzn-mtls- oidc- shib- sm-
     oam- iv- x-ssl- ssl- sslclient x-tls- x-client-cert client-cert x-arr- x-auth-
 ]]):gmatch("%S+") do table.insert(beginnings, name) end
