@@ -155,7 +155,7 @@ impl Authorizer {
             Err(failure) if collected.signed => Err(self.or_flow_elsewhere(call, failure)),
             permitted => permitted,
         };
-        let permitted = match self.is_enforced(&call.found) {
+        let permitted = match call.is_enforced {
             true => permitted,
             false => self.observe(permitted, call, facts).await,
         };
@@ -213,7 +213,7 @@ impl Authorizer {
     /// The rejection that the call would get anyway.
     pub async fn check_before_form(&self, call: &Call<'_>) -> Result<(), Failure> {
         let collected = &call.collected;
-        if !self.is_enforced(&call.found) {
+        if !call.is_enforced {
             return Ok(());
         }
         if !collected.signed {

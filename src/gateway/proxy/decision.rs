@@ -57,9 +57,10 @@ pub fn begin<'c>(
             Collected::of_head(&parts.headers, &head.target, memory, &limits)
         }
     };
+    let is_enforced = live.authorizer.is_enforced(&found);
     let (collected, malformed) = match collected {
         Ok(collected) => (collected, None),
-        Err(rejection) if live.authorizer.is_enforced(&found) => return Err(rejection.into()),
+        Err(rejection) if is_enforced => return Err(rejection.into()),
         Err(rejection) => {
             let unread = Collected::unread(caller.reserve(&API_FORMS));
             (unread, Some(rejection))
@@ -73,6 +74,7 @@ pub fn begin<'c>(
         signed_path: api.signed_path(head.target.path),
         operations,
         found,
+        is_enforced,
         malformed,
         collected,
         body,
@@ -128,7 +130,7 @@ pub async fn decide(
         Err(failure) => Err(failure),
     };
     let permitted = match permitted {
-        Ok(permit) if authorizer.is_enforced(&call.found) => Ok(permit),
+        Ok(permit) if call.is_enforced => Ok(permit),
         permitted => {
             let settling = authorizer.reject_or_observe(permitted, call, &mut record.facts);
             waiting.decided(settling).await?

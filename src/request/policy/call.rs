@@ -41,6 +41,8 @@ pub struct Call<'c> {
     pub operations: &'c Operations,
     /// The one that it matches.
     pub found: Found<'c>,
+    /// Its signature is enforced, where the consumer's record does not say so.
+    pub is_enforced: bool,
     /// Why its head is not read, if it is malformed and only observed.
     pub malformed: Option<ParseRejection>,
     /// Its parameters.

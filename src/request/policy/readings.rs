@@ -26,7 +26,7 @@ impl Reading {
         self.0 & what != 0
     }
 
-    fn of(self, path: &[u8]) -> Vec<u8> {
+    fn read(self, path: &[u8]) -> Vec<u8> {
         let mut decoded = self.decoded(path);
         while self.does(Self::DECODES_AGAIN) {
             let again = self.decoded(&decoded);
@@ -91,8 +91,29 @@ impl Reading {
 
 /// The path as each API may read it; `None`: it is too long to be read in every way.
 pub(super) fn readings(path: &[u8]) -> Option<impl Iterator<Item = Vec<u8>>> {
-    let all = (0..=Reading::ALL).map(move |what| Reading(what).of(path));
-    (path.len() <= MAX_BYTES).then_some(all)
+    let relevant = relevant(path);
+    let all = (0..=Reading::ALL).filter(move |what| what & !relevant == 0);
+    (path.len() <= MAX_BYTES).then(|| all.map(move |what| Reading(what).read(path)))
+}
+
+/// What may change the reading of a path.
+fn relevant(path: &[u8]) -> u8 {
+    let lower = path.to_ascii_lowercase();
+    let has = |text: &str| memchr::memmem::find(&lower, text.as_bytes()).is_some();
+    if has("%25") {
+        return Reading::ALL;
+    }
+    let rules: [(u8, &[&str]); 5] = [
+        (Reading::SPLITS_AT_ENCODED_SLASH, &["%2f"]),
+        (Reading::SPLITS_AT_BACKSLASH, &["\\", "%5c"]),
+        (Reading::DROPS_PARAMETERS, &[";", "%3b"]),
+        (Reading::RESOLVES_DOTS, &[".", "%2e"]),
+        (Reading::ENDS_AT_NUL, &["%00"]),
+    ];
+    let met = rules
+        .iter()
+        .filter(|(_, texts)| texts.iter().any(|text| has(text)));
+    met.fold(Reading::MERGES_SLASHES, |all, (what, _)| all | what)
 }
 
 #[cfg(test)]
