@@ -4,6 +4,7 @@ use std::{
     io::Write,
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex, mpsc},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -216,7 +217,7 @@ fn a_rejected_body_without_end_is_cut() {
     let answer = connection.answer("POST");
     assert!((400..500).contains(&answer.status), "{answer:?}");
     until("the caller is hung up on", || {
-        std::thread::sleep(DRIBBLE);
+        thread::sleep(DRIBBLE);
         stream.write_all(b"x").is_err()
     });
     connections_become(&proxy, 0.0);
@@ -311,7 +312,7 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all_is_given_up() {
         let target = exchange.seen.target.clone();
         if target == "/unread" {
             // The body is never read; its bytes fill the sockets.
-            std::thread::sleep(PATIENCE);
+            thread::sleep(PATIENCE);
             return Ok(After::Close);
         }
         exchange.whole_body()?;
@@ -322,12 +323,12 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all_is_given_up() {
             "/dribbled" => {
                 let head = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(500));
                 for byte in head.bytes() {
-                    std::thread::sleep(DRIBBLE);
+                    thread::sleep(DRIBBLE);
                     exchange.write([byte])?;
                 }
             }
             "/interim" => loop {
-                std::thread::sleep(DRIBBLE);
+                thread::sleep(DRIBBLE);
                 exchange.write("HTTP/1.1 102 Processing\r\n\r\n")?;
             },
             "/length" => {
@@ -351,7 +352,9 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all_is_given_up() {
         let answer = proxy.send(Call::get(path).by(&consumer).with(&token));
         assert_eq!(answer.status, status, "{path}: {answer:?}");
     }
-    proxy.reload("upstream.response_timeout = '60s'\nlimits.body_timeout = '2s'");
+    proxy.reload(
+        "upstream.response_timeout = '60s'\nupstream.silence_timeout = '2s'\nlimits.body_timeout = '2s'",
+    );
     for path in ["/length", "/chunks"] {
         let mut connection = proxy.connect();
         let (method, wire) = target.wire(Call::get(path));
@@ -371,9 +374,54 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all_is_given_up() {
         answer.has_status(504);
     }
     let answers = proxy.metric("countersign_requests_total{verdict=\"gateway_timeout\"}");
-    assert_eq!(answers, 4.0, "{}", proxy.ask_admin("/metrics").text());
+    assert_eq!(answers, 6.0, "{}", proxy.ask_admin("/metrics").text());
     proxy.passes(Call::get("/fine").by(&consumer).with(&token));
     connections_become(&proxy, 0.0);
+}
+
+/// An event stream between two events, and a long poll. `limits.body_timeout` is for the bodies of callers.
+#[test]
+fn a_silent_response_has_the_time_of_its_operation() {
+    const SILENCE: Duration = Duration::from_millis(1_200);
+    let api = Upstream::handling(|exchange| {
+        let begins = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n";
+        match &*exchange.seen.target {
+            "/poll" => thread::sleep(SILENCE),
+            _ => {
+                exchange.write(begins)?;
+                thread::sleep(SILENCE);
+                exchange.write("6\r\nsecond\r\n0\r\n\r\n")?;
+                return Ok(After::Keep);
+            }
+        }
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        Ok(After::Keep)
+    });
+    let (proxy, consumer, token, target) = with_deadlines(
+        &api,
+        "limits.body_timeout = '300ms'\n\
+        upstream.response_timeout = '500ms'\n\
+        upstream.silence_timeout = '500ms'\n\
+        operation = [\
+            { path = '/events', silence_timeout = '1m' }, \
+            { path = '/poll', response_timeout = '1m' }, \
+            { path = '/export' }]",
+    );
+    let get = |path: &str| Call::get(path).by(&consumer).with(&token);
+    assert_eq!(proxy.passes(get("/events")).text(), "firstsecond");
+    assert_eq!(proxy.passes(get("/poll")).text(), "ok");
+    let mut connection = proxy.connect();
+    let (method, wire) = target.wire(Call::get("/export"));
+    connection.send(&wire);
+    assert!(
+        connection.try_answer(&method).is_err(),
+        "a part is not the whole"
+    );
+    proxy.logs(&[
+        "verdict=\"gateway_timeout\"",
+        "status=200",
+        "the API was silent for 0.5 s (upstream.silence_timeout)",
+    ]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub use self::{
     text::{Reason, Text, distinct, filled, list, optional, text},
     units::{
         DAY, KIB, LONGEST, Lifetime, MIB, count, duration, format_duration, format_size,
-        optional_seconds, optional_size, rate_pattern, seconds, size,
+        optional_duration, optional_seconds, optional_size, rate_pattern, seconds, size,
     },
     value::{DataPath, Directories, SettingValue, ValueType, value_of, without_password},
 };

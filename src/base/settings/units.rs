@@ -39,6 +39,16 @@ pub fn duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
     Err(D::Error::custom(format!("expected {low:?} to {high:?}")))
 }
 
+/// As [`duration`], under a key that may be absent.
+///
+/// # Errors
+/// The value is something else.
+pub fn optional_duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    duration::<LOW, HIGH, D>(deserializer).map(Some)
+}
+
 /// Reads whole seconds from one to `HIGH` milliseconds: timestamps, to which they are compared, are not finer.
 ///
 /// # Errors

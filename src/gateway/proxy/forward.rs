@@ -1,6 +1,6 @@
 //! A permitted call: it is rewritten, sent, and its response goes on as it comes.
 
-use std::{mem, rc::Rc};
+use std::{mem, rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
@@ -24,7 +24,7 @@ use crate::{
             websocket::Handshake,
         },
         parse::{origin::PublicUrl, signed::Collected},
-        policy::{access::CallerKind, call::Call, permit::Permit},
+        policy::{access::CallerKind, call::Call, operations::ApiTimeouts, permit::Permit},
         route::RouteRejection,
     },
     telemetry::traces::Trace,
@@ -36,6 +36,8 @@ pub(super) struct ApiResponse {
     answered: Answered,
     /// The handshake that it has to answer.
     handshake: Option<Handshake>,
+    /// The time for which it may be silent.
+    silence_timeout: Duration,
 }
 
 /// Sends a permitted call to the API. The record has its permit from now on.
@@ -55,6 +57,10 @@ pub(super) async fn send(
     let (params, parts) = (&current.live.forward, call.head.parts);
     record.dropped_upgrade =
         handshake.is_none() && call.names.present.has(&parts.headers, &header::UPGRADE);
+    let timeouts = call
+        .found
+        .operation()
+        .map_or_else(ApiTimeouts::default, |it| it.timeouts);
     let permit = &*record.permit.insert(permit);
     let rewriting = Rewriting::of(&call, permit, record.facts.deviations, params);
     let target = target_of(&call, params, rewriting)?;
@@ -74,6 +80,7 @@ pub(super) async fn send(
         received,
         assertion,
         trace: record.trace.as_ref().and_then(Trace::to_api),
+        response_timeout: timeouts.response.unwrap_or(params.response_timeout),
         websocket: handshake.is_some(),
     };
     let sent = exchange::send(pool, caller, record.stopwatch.last(), &head, &mut body).await;
@@ -84,6 +91,7 @@ pub(super) async fn send(
     Ok(ApiResponse {
         answered,
         handshake,
+        silence_timeout: timeouts.silence.unwrap_or(params.silence_timeout),
     })
 }
 
@@ -124,7 +132,13 @@ pub(super) async fn respond(
     lease.keep_room(mem::take(&mut parts.headers));
     let method = &parts.method;
     Ok(download::with_body(
-        response, method, incoming, lease, pool, caller,
+        response,
+        method,
+        incoming,
+        lease,
+        pool,
+        caller,
+        sent.silence_timeout,
     ))
 }
 

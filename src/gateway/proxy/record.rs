@@ -24,7 +24,7 @@ use crate::{
         calls::facts::SenderProof, metrics::Verdict, redact::RedactedToken, request_id::RequestId,
         stopwatch::Stopwatch, traces::Trace,
     },
-    wire::server::response::{BodyEnd, BodyWatcher, ResponseBody},
+    wire::server::response::{BodyEnd, BodyWatcher, Cut, ResponseBody},
 };
 
 /// The part of the service that a request is for.
@@ -232,9 +232,12 @@ impl BodyWatcher for RequestRecord {
     fn finish(mut self: Box<Self>, response: BodyEnd) -> Instant {
         match response {
             BodyEnd::Whole => {}
-            BodyEnd::Cut => {
-                self.verdict = Verdict::BadGateway;
-                let fault = ForwardFault::BrokenResponse("it broke off".into());
+            BodyEnd::Cut(cut) => {
+                let fault = match cut {
+                    Cut::Broken => ForwardFault::BrokenResponse("it broke off".into()),
+                    Cut::Silent(time) => ForwardFault::Silent(time),
+                };
+                self.verdict = fault.verdict();
                 self.failure = Some(Box::new(fault.into()));
             }
             BodyEnd::CallerGone => self.verdict = Verdict::Aborted,

@@ -4,6 +4,7 @@ use std::{
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -21,7 +22,7 @@ use crate::wire::server::{
     response::{Cut, ResponseBody},
 };
 
-/// The response with its body, if it has one; the connection goes back to its pool where nothing more is to come.
+/// The response with its body, if it has one, which ends where the API is silent for `silence_timeout`; the connection goes back to its pool where nothing more is to come.
 pub fn with_body(
     parts: Parts,
     method: &Method,
@@ -29,6 +30,7 @@ pub fn with_body(
     lease: Lease,
     pool: &Rc<Pool>,
     caller: &Rc<CallerStream>,
+    silence_timeout: Duration,
 ) -> Response<ResponseBody> {
     let body = if incoming.is_end_stream() {
         if caller.upload() == Upload::Done {
@@ -49,8 +51,14 @@ pub fn with_body(
             None => ResponseBody::none(),
         }
     } else {
-        let download = Download::new(incoming, lease, Rc::clone(pool), Rc::clone(caller));
-        ResponseBody::streamed(Box::pin(download))
+        ResponseBody::streamed(Box::pin(Download {
+            incoming,
+            lease: Some(lease),
+            pool: Rc::clone(pool),
+            caller: Rc::clone(caller),
+            silence_timeout,
+            waiting_since: None,
+        }))
     };
     Response::from_parts(parts, body)
 }
@@ -61,19 +69,8 @@ struct Download {
     lease: Option<Lease>,
     pool: Rc<Pool>,
     caller: Rc<CallerStream>,
+    silence_timeout: Duration,
     waiting_since: Option<Instant>,
-}
-
-impl Download {
-    fn new(incoming: Incoming, lease: Lease, pool: Rc<Pool>, caller: Rc<CallerStream>) -> Self {
-        Self {
-            incoming,
-            lease: Some(lease),
-            pool,
-            caller,
-            waiting_since: None,
-        }
-    }
 }
 
 impl Body for Download {
@@ -87,15 +84,14 @@ impl Body for Download {
         let this = self.get_mut();
         let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(context) else {
             let since = *this.waiting_since.get_or_insert_with(Instant::now);
-            let until = since + this.caller.limits().body_timeout;
+            let until = since + this.silence_timeout;
             ready!(this.caller.poll_deadline(context, until));
-            tracing::warn!("upstream stalled mid-response");
-            return Poll::Ready(Some(Err(Cut)));
+            return Poll::Ready(Some(Err(Cut::Silent(this.silence_timeout))));
         };
         this.waiting_since = None;
         let frame = frame.transpose().map_err(|error| {
             tracing::warn!(%error, "upstream closed the connection mid-response");
-            Cut
+            Cut::Broken
         });
         Poll::Ready(
             frame

@@ -1,6 +1,6 @@
 //! Why a permitted request gets no response of the API.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use thiserror::Error;
 
@@ -53,6 +53,9 @@ pub enum ForwardFault {
     /// The API did not take the connection or did not respond in time.
     #[error("API too slow")]
     ApiTooSlow,
+    /// The API sent nothing of a response for this long.
+    #[error("the API was silent for {} s (upstream.silence_timeout)", .0.as_secs_f64())]
+    Silent(Duration),
     /// The API's response is not HTTP, broken off, or ambiguous.
     #[error("broken response of the API: {0}")]
     BrokenResponse(Cow<'static, str>),
@@ -66,7 +69,7 @@ impl ForwardFault {
     pub const fn verdict(&self) -> Verdict {
         match self {
             Self::Unreachable(_) | Self::BrokenResponse(_) => Verdict::BadGateway,
-            Self::ApiTooSlow => Verdict::GatewayTimeout,
+            Self::ApiTooSlow | Self::Silent(_) => Verdict::GatewayTimeout,
             Self::Internal(_) => Verdict::InternalError,
         }
     }
@@ -76,7 +79,7 @@ impl ForwardFault {
         let verdict = self.verdict();
         match self {
             Self::Unreachable(_) | Self::BrokenResponse(_) => Problem::plain(502, verdict),
-            Self::ApiTooSlow => Problem::plain(504, verdict),
+            Self::ApiTooSlow | Self::Silent(_) => Problem::plain(504, verdict),
             Self::Internal(_) => Problem::plain(500, verdict),
         }
     }

@@ -7,6 +7,7 @@ use std::{
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{Request, Response, Version};
@@ -15,7 +16,7 @@ use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
 use super::{
-    ForwardError, ForwardFault, ForwardParams,
+    ForwardError, ForwardFault,
     pool::{Lease, Pool, UpstreamBody},
     request::UpstreamHead,
 };
@@ -59,7 +60,7 @@ pub async fn send(
     body: &mut UpstreamBody,
 ) -> Result<Answered, ForwardError> {
     if let Some(lease) = pool.reuse(head.websocket, now) {
-        let wait = Wait::new(&lease, caller, head.params, now);
+        let wait = Wait::new(&lease, caller, head.response_timeout, now);
         match attempt(pool, lease, wait, head, body).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
@@ -67,7 +68,7 @@ pub async fn send(
         }
     }
     let lease = cold::boxed(pool.connect(head.websocket)).await?;
-    let wait = Wait::new(&lease, caller, head.params, Instant::now());
+    let wait = Wait::new(&lease, caller, head.response_timeout, Instant::now());
     match cold::boxed(attempt(pool, lease, wait, head, body)).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
@@ -132,7 +133,7 @@ async fn attempt(
 /// The deadlines of an exchange before the head of the response.
 struct Wait<'c> {
     caller: &'c CallerStream,
-    params: &'c ForwardParams,
+    response_timeout: Duration,
     /// The number of bytes that had arrived on the connection before.
     arrived_before: u64,
     sent_at: Option<Instant>,
@@ -142,12 +143,12 @@ impl<'c> Wait<'c> {
     fn new(
         lease: &Lease,
         caller: &'c CallerStream,
-        params: &'c ForwardParams,
+        response_timeout: Duration,
         now: Instant,
     ) -> Self {
         Self {
             caller,
-            params,
+            response_timeout,
             arrived_before: arrived(lease),
             sent_at: (caller.upload() == Upload::Done).then_some(now),
         }
@@ -175,7 +176,7 @@ impl<'c> Wait<'c> {
             Upload::Taken(since) => (since + body_timeout, || ForwardFault::ApiTooSlow.into()),
             Upload::Done | Upload::Failed(_) => {
                 let sent_at = *self.sent_at.get_or_insert_with(Instant::now);
-                (sent_at + self.params.response_timeout, || {
+                (sent_at + self.response_timeout, || {
                     ForwardFault::ApiTooSlow.into()
                 })
             }

@@ -50,6 +50,8 @@ pub struct ForwardParams {
     pub hop: HeaderValue,
     /// The time that the API has for the head of its response.
     pub response_timeout: Duration,
+    /// The time for which it may send nothing of the body.
+    pub silence_timeout: Duration,
     /// The time that both sides of an upgraded connection may be silent.
     pub tunnel_timeout: Duration,
 }

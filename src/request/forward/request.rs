@@ -1,6 +1,6 @@
 //! The request that the API sees, made in one pass over the head that the caller sent.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -136,6 +136,8 @@ pub struct UpstreamHead<'a> {
     pub assertion: Option<HeaderValue>,
     /// The trace that the API is to go on with.
     pub trace: Option<ToApi>,
+    /// The time that the API has for the head of its response.
+    pub response_timeout: Duration,
     /// It begins a handshake of WebSocket.
     pub websocket: bool,
 }

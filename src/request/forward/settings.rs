@@ -58,6 +58,8 @@ section! {
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
         /// Time from the request's end to the response's head.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
+        /// The time for which the API may send nothing of a response whose head has come, such as between the events of a stream. Then the response ends, with the verdict gateway_timeout.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] silence_timeout: Duration = "5m", reload;
         /// The time to keep an unused connection: less than the API's own, or requests meet connections that just closed.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
         /// The age at which a connection is closed as soon as it is unused, less up to a tenth, so that another address of the host takes effect. A connection over HTTP/2 then gets no more requests.
@@ -162,6 +164,7 @@ impl UpstreamSettings {
             cookies,
             hop: field_value(instance_id),
             response_timeout: self.response_timeout,
+            silence_timeout: self.silence_timeout,
             tunnel_timeout,
         }
     }

@@ -40,6 +40,7 @@ pub(super) fn params() -> ForwardParams {
         ],
         hop: HeaderValue::from_static("this"),
         response_timeout: Duration::from_secs(1),
+        silence_timeout: Duration::from_secs(1),
         tunnel_timeout: Duration::from_secs(1),
     }
 }

@@ -41,6 +41,15 @@ impl ParameterHeader {
     }
 }
 
+/// The times that the API has for an operation; `None`: as configured for all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ApiTimeouts {
+    /// For the head of its response.
+    pub response: Option<Duration>,
+    /// For which it may send nothing of the body.
+    pub silence: Option<Duration>,
+}
+
 /// One `[[operation]]`.
 #[derive(Debug, Clone)]
 pub struct Operation {
@@ -62,6 +71,8 @@ pub struct Operation {
     pub needs_body_hash: bool,
     /// The accepted difference of a timestamp from the clock, either way; `None`: as configured for all.
     pub timestamp_window: Option<Duration>,
+    /// The times that the API has.
+    pub timeouts: ApiTimeouts,
     /// The OAuth credentials go on to the API; `None`: as configured for all.
     pub forward_authorization: Option<bool>,
     /// The signed parameters that the API also gets as header fields.
@@ -408,6 +419,7 @@ mod tests {
             websocket: false,
             needs_body_hash: false,
             timestamp_window: None,
+            timeouts: ApiTimeouts::default(),
             forward_authorization: None,
             headers: Vec::new(),
             launch: None,

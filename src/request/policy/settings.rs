@@ -11,15 +11,15 @@ use super::{
     access::{Access, CallerKind},
     caller_rules::CallerRules,
     frame_ancestors::{FrameAncestor, FrameAncestors},
-    operations::{Operation, Operations, ParameterHeader, Similar},
+    operations::{ApiTimeouts, Operation, Operations, ParameterHeader, Similar},
     pattern::PathPattern,
 };
 use crate::{
     base::{
         names::Permission,
         settings::{
-            DAY, choices, deserialize_text, distinct, filled, one_of, optional, optional_seconds,
-            plain_values, section, texts,
+            DAY, LONGEST, choices, deserialize_text, distinct, filled, one_of, optional,
+            optional_duration, optional_seconds, plain_values, section, texts,
         },
     },
     records::store::record::BodyHash,
@@ -60,6 +60,12 @@ section! {
         /// The error that a consumer's clock may have here, either way, such as "90m" for LTI launches. Nonces are remembered for twice the longest of these windows.
         #[serde(default, deserialize_with = "optional_seconds::<DAY, _>")]
         timestamp_window: Option<Duration> [else "signature.timestamp_window": "90m"], reload;
+        /// Time from the request's end to the response's head here, such as "10m" for long polls.
+        #[serde(default, deserialize_with = "optional_duration::<1, LONGEST, _>")]
+        response_timeout: Option<Duration> [else "upstream.response_timeout": "10m"], reload;
+        /// The time for which the API may send nothing of a response here, such as "1h" for a stream of rare events.
+        #[serde(default, deserialize_with = "optional_duration::<1, LONGEST, _>")]
+        silence_timeout: Option<Duration> [else "upstream.silence_timeout": "1h"], reload;
         /// Lets the oauth_ credentials of this operation's calls go on to the API untouched, or not. Libraries of LTI tools read oauth_consumer_key from the form.
         forward_authorization: Option<bool> [else "identity.forward_authorization": true], reload;
         /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own copies are dropped on every path. A parameter that is absent, repeated with another value, longer than 4096 bytes or not fit for a field is left out.
@@ -117,6 +123,8 @@ impl OperationSettings {
                 self.body_hash == BodyHash::Required,
             ),
             ("a timestamp_window", self.timestamp_window.is_some()),
+            ("a response_timeout", self.response_timeout.is_some()),
+            ("a silence_timeout", self.silence_timeout.is_some()),
             (
                 "forward_authorization",
                 self.forward_authorization.is_some(),
@@ -146,6 +154,10 @@ impl From<&OperationSettings> for Operation {
             websocket: !settings.upgrade.is_empty(),
             needs_body_hash: settings.body_hash == BodyHash::Required,
             timestamp_window: settings.timestamp_window,
+            timeouts: ApiTimeouts {
+                response: settings.response_timeout,
+                silence: settings.silence_timeout,
+            },
             forward_authorization: settings.forward_authorization,
             headers: settings.headers.0.clone(),
             launch: settings

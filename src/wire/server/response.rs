@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,10 +15,16 @@ use tokio::time::Instant;
 
 use crate::wire::body::Pieces;
 
-/// The body cannot be sent whole, and the caller must notice.
+/// Why the body cannot be sent whole, which the caller must notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the body of the response is cut off")]
-pub struct Cut;
+pub enum Cut {
+    /// Its source broke off.
+    #[error("the body of the response is cut off")]
+    Broken,
+    /// Nothing of it came for this long.
+    #[error("nothing of the body came for {} s", .0.as_secs_f64())]
+    Silent(Duration),
+}
 
 /// The caller has gone, or its connection can no longer carry a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -29,8 +36,8 @@ pub struct Gone;
 pub enum BodyEnd {
     /// It was taken whole.
     Whole,
-    /// Its source broke off.
-    Cut,
+    /// Its source broke off, or was silent.
+    Cut(Cut),
     /// The caller went away or read too slowly.
     CallerGone,
 }
@@ -48,7 +55,7 @@ pub struct ResponseBody {
     announced: Option<u64>,
     /// The last byte of the body, where all before it has been passed on.
     last: Bytes,
-    is_cut: bool,
+    cut: Option<Cut>,
     follower: Option<Rc<dyn Follow>>,
     watcher: Option<Box<dyn BodyWatcher>>,
 }
@@ -65,7 +72,7 @@ impl ResponseBody {
             pieces,
             announced,
             last: Bytes::new(),
-            is_cut: false,
+            cut: None,
             follower: None,
             watcher: None,
         }
@@ -116,7 +123,7 @@ impl ResponseBody {
 impl Drop for ResponseBody {
     fn drop(&mut self) {
         let how = match &self.pieces {
-            _ if self.is_cut => BodyEnd::Cut,
+            _ if let Some(cut) = self.cut => BodyEnd::Cut(cut),
             Pieces::Empty if self.last.is_empty() => BodyEnd::Whole,
             _ => BodyEnd::CallerGone,
         };
@@ -143,8 +150,10 @@ impl Body for ResponseBody {
             last if last.is_empty() => ready!(Pin::new(&mut this.pieces).poll_frame(context)),
             last => Some(Ok(Frame::data(last))),
         };
-        this.is_cut |= matches!(frame, Some(Err(Cut)));
-        if this.is_cut || frame.is_none() || this.pieces.is_end_stream() {
+        if let Some(Err(cut)) = &frame {
+            this.cut = Some(*cut);
+        }
+        if this.cut.is_some() || frame.is_none() || this.pieces.is_end_stream() {
             this.pieces = Pieces::Empty;
         }
         if let Some(follower) = &this.follower

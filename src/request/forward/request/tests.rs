@@ -69,6 +69,7 @@ impl Sent {
                 traceparent: constant("ours"),
                 keeps_state,
             }),
+            response_timeout: self.params.response_timeout,
             websocket: false,
         }
     }
