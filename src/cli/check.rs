@@ -25,6 +25,7 @@ use crate::{
             redis,
         },
     },
+    request::route::{Page, ServiceCall, TokenCall, settings::FlowAt},
     run::{
         app::{
             self, StartError, api_loop,
@@ -61,11 +62,12 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     args.config.announce();
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
-    let checks: [(&str, Check); 12] = [
+    let checks: [(&str, Check); 13] = [
         ("listeners", listeners),
         ("certificates", certificates),
         ("assertion keys", keys),
         ("operations", operations),
+        ("flow", flow),
         ("pages", pages),
         ("store", store),
         ("look-up", lookup),
@@ -213,6 +215,26 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         text.push_str(&format!("; {count} with {key}"));
     }
     Ok(text)
+}
+
+fn flow(config: &Config, _: &mut Vec<String>) -> CheckResult {
+    let paths = config.flow_paths();
+    let calls = [
+        ServiceCall::Token(TokenCall::RequestToken),
+        ServiceCall::Page(Page::Authorize),
+        ServiceCall::Token(TokenCall::AccessToken),
+    ];
+    let ours = calls.map(|call| paths.best_of(call)).join(", ");
+    Ok(match config.flow_at() {
+        FlowAt::Here => format!("is here, at {ours}"),
+        FlowAt::Api => {
+            let theirs: Vec<_> = paths.of_api().map(ToString::to_string).collect();
+            format!(
+                "of the API continues at {}; ours is at {ours}; set service.flow = \"here\" when it takes its place",
+                theirs.join(", ")
+            )
+        }
+    })
 }
 
 fn pages(config: &Config, warnings: &mut Vec<String>) -> CheckResult {

@@ -14,7 +14,10 @@ use crate::{
             access::Access,
             operations::{Operations, Similar},
         },
-        route::{FlowPaths, settings::FlowSettings},
+        route::{
+            FlowPaths,
+            settings::{FlowAt, FlowSettings},
+        },
         verify::{
             Advice, VerifyRules,
             settings::{Enforcement, SignatureSettings, TokenSettings},
@@ -273,13 +276,17 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                 other_urls: Vec::new(),
                 token_paths: Vec::new(),
             },
-            flow: FlowPaths::new(&FlowSettings {
-                path: "/token".to_owned(),
-                aliases: false,
-                request_token_paths: Vec::new(),
-                authorize_paths: Vec::new(),
-                access_token_paths: Vec::new(),
-            }),
+            flow: FlowPaths::new(
+                &FlowSettings {
+                    path: "/token".to_owned(),
+                    aliases: false,
+                    flow: None,
+                    request_token_paths: Vec::new(),
+                    authorize_paths: Vec::new(),
+                    access_token_paths: Vec::new(),
+                },
+                FlowAt::Here,
+            ),
             operations: Arc::new(Operations::new(
                 Vec::new(),
                 Access::NOBODY,

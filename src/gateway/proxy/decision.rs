@@ -57,7 +57,7 @@ pub fn begin<'c>(
             Collected::of_head(&parts.headers, &head.target, memory, &limits)
         }
     };
-    let is_enforced = live.authorizer.is_enforced(&found);
+    let is_enforced = live.authorizer.is_enforced(&found, &head.target);
     let (collected, malformed) = match collected {
         Ok(collected) => (collected, None),
         Err(rejection) if is_enforced => return Err(rejection.into()),

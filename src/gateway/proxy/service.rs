@@ -32,7 +32,7 @@ pub(super) async fn respond_or_collect(
     let method = head.parts.method.as_str().as_bytes();
     let found = live.authorizer.operations.find(call.path, method);
     // A call to the API that is only observed goes on, whatever its head has.
-    let is_enforced = live.authorizer.is_enforced(&found);
+    let is_enforced = live.authorizer.is_enforced(&found, &head.target);
     let responding = token(live, None, head, (body, is_enforced), record);
     waiting.decided(responding).await?
 }

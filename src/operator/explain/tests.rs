@@ -15,7 +15,10 @@ use crate::{
             access::Access,
             operations::{Operations, Similar},
         },
-        route::{FlowPaths, settings::FlowSettings},
+        route::{
+            FlowPaths,
+            settings::{FlowAt, FlowSettings},
+        },
         verify::{
             SignatureCheck, VerifyError, VerifyRejection, VerifyRules,
             tests::{NOW, Setup, token},
@@ -69,6 +72,7 @@ impl Stage {
         let flow = FlowSettings {
             path: "/flow".to_owned(),
             aliases: false,
+            flow: None,
             request_token_paths: Vec::new(),
             authorize_paths: Vec::new(),
             access_token_paths: Vec::new(),
@@ -76,7 +80,7 @@ impl Stage {
         let operations = Operations::new(Vec::new(), Access::NOBODY, true, Similar::Reject);
         Self {
             setup: Setup::opened(),
-            flow: FlowPaths::new(&flow),
+            flow: FlowPaths::new(&flow, FlowAt::Here),
             operations: Arc::new(operations),
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     flow_path::FlowPath,
     service::{self, Page, ServiceCall, TokenCall, aliases, mode_of},
-    settings::FlowSettings,
+    settings::{FlowAt, FlowSettings},
 };
 use crate::{base::http_fields, oauth::Parameters, request::parse::target};
 
@@ -14,19 +14,27 @@ pub struct FlowPaths {
     pub endpoint: String,
     /// The paths that name a call themselves.
     named: Vec<(FlowPath, ServiceCall)>,
+    /// Those that go to the API, whose own flow is there.
+    of_api: Vec<FlowPath>,
 }
 
 impl FlowPaths {
-    /// `service.path`, the aliases if they are on, and the further paths.
-    pub fn new(settings: &FlowSettings) -> Self {
+    /// `service.path`, and the aliases if they are on and the further paths, where these are ours.
+    pub fn new(settings: &FlowSettings, at: FlowAt) -> Self {
         let aliases = aliases().filter(|_| settings.aliases);
         let aliases = aliases.filter_map(|(path, call)| Some((path.parse().ok()?, call)));
         let further = settings.further_paths().into_iter();
         let further =
             further.flat_map(|(_, call, paths)| paths.iter().map(move |path| (path.clone(), call)));
+        let paths = aliases.chain(further);
+        let (named, of_api) = match at {
+            FlowAt::Here => (paths.collect(), Vec::new()),
+            FlowAt::Api => (Vec::new(), paths.map(|(path, _)| path).collect()),
+        };
         Self {
             endpoint: settings.path.clone(),
-            named: aliases.chain(further).collect(),
+            named,
+            of_api,
         }
     }
 
@@ -50,6 +58,16 @@ impl FlowPaths {
         let calls = [TokenCall::RequestToken, TokenCall::AccessToken].map(ServiceCall::Token);
         let by_mode = calls.map(|call| self.by_mode(call));
         named.chain(by_mode).collect()
+    }
+
+    /// The paths that go to the API, whose own flow is there.
+    pub fn of_api(&self) -> impl Iterator<Item = &FlowPath> {
+        self.of_api.iter()
+    }
+
+    /// Whether a request is for the flow of the API, whose place ours will take.
+    pub fn is_of_api(&self, target: &target::RequestTarget<'_>) -> bool {
+        self.of_api.iter().any(|path| path.matches(target))
     }
 
     /// Whether a request to this path can be a token call.

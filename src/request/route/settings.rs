@@ -1,10 +1,12 @@
 //! The settings of the paths of the service.
 
+use serde::Deserialize;
+
 use super::{
     flow_path::FlowPath,
     service::{Page, ServiceCall, TokenCall},
 };
-use crate::base::settings::{distinct, section, texts};
+use crate::base::settings::{choices, distinct, section, texts};
 
 section! {
     /// The paths of the token calls and of the pages.
@@ -13,6 +15,8 @@ section! {
         path: String = "/service.oauth", reload;
         /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client libraries expect.
         aliases: bool = true, reload;
+        /// Who answers at these paths and the further ones: "here", or "api", whose own flow then continues until countersign takes its place. Requests to it are forwarded whatever their signature, unless an operation lists the path.
+        flow: Option<FlowAt> [else "\"here\"; \"api\" where signature.enforcement is \"observe\" and the API has the host of base_url": "here"], reload;
         /// Further paths of the request token call, under base_url. An entry may have a query that must be there, beside which other parameters may stand; other requests to its path go to the API.
         #[serde(default, deserialize_with = "distinct")]
         request_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/initiate"]], reload;
@@ -24,6 +28,18 @@ section! {
         access_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/token"]], reload;
     }
 }
+
+/// Who answers at the paths of the flow but `service.path`, which is always ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FlowAt {
+    /// countersign.
+    Here,
+    /// The API.
+    Api,
+}
+
+choices!(FlowAt);
 
 texts! {
     FlowPath: "a path such as \"/oauth/initiate\", with or without a query" => |text: &str| text.parse::<FlowPath>();

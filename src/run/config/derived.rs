@@ -12,7 +12,11 @@ use super::Config;
 use crate::{
     base::settings::DataPath,
     records::nonce::settings::NonceScope,
-    request::route::FlowPaths,
+    request::{
+        parse::settings::ServiceSettings,
+        route::{FlowPaths, settings::FlowAt},
+        verify::settings::Enforcement,
+    },
     wire::{
         address::ListenAddress,
         origin::{HttpUrl, Origin},
@@ -63,7 +67,27 @@ impl Config {
 
     /// The paths of the calls of the flow.
     pub fn flow_paths(&self) -> FlowPaths {
-        FlowPaths::new(&self.flow)
+        FlowPaths::new(&self.flow, self.flow_at())
+    }
+
+    /// `service.flow`: as written, else ours where that takes no flow away from an API that is only observed.
+    pub fn flow_at(&self) -> FlowAt {
+        let is_observed = self.signature.enforcement == Enforcement::Observe;
+        let of_api = is_observed && self.api_shares_base_url();
+        let default = if of_api { FlowAt::Api } else { FlowAt::Here };
+        self.flow.flow.unwrap_or(default)
+    }
+
+    /// Whether every path under `service.base_url` can be one of the API.
+    pub fn api_shares_base_url(&self) -> bool {
+        let ServiceSettings {
+            base_url,
+            public_api_urls,
+            ..
+        } = &self.service;
+        let Some(base) = base_url else { return true };
+        let is_base = |url: &HttpUrl| url.origin == *base && url.path.is_empty();
+        public_api_urls.is_empty() || public_api_urls.iter().any(is_base)
     }
 
     /// Every listener and its key; those on port 0 have no address yet.

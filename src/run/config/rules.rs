@@ -197,18 +197,14 @@ fn service_path(config: &Config, found: &mut Findings) {
 
 /// Each path of a call of the flow is of one call alone, and no operation lists it.
 fn flow_paths(config: &Config, found: &mut Findings) {
-    let (service, flow) = (&config.service, &config.flow);
+    let flow = &config.flow;
     let lists = flow.further_paths().into_iter();
     let entries = lists.flat_map(|(key, call, paths)| {
         let keyed = move |path| (key.to_owned(), call, path);
         paths.iter().map(keyed)
     });
     let entries: Vec<(String, ServiceCall, &FlowPath)> = entries.collect();
-    let base = service.base_url.as_ref();
-    let mut public = service.public_api_urls.iter();
-    let shares_host = service.public_api_urls.is_empty()
-        || base.is_none()
-        || public.any(|url| Some(&url.origin) == base && url.path.is_empty());
+    let shares_host = config.api_shares_base_url();
     for (index, (key, call, path)) in entries.iter().enumerate() {
         let mut others = entries[..index].iter();
         let other = others.find(|(_, _, other)| path.overlaps(other));

@@ -16,6 +16,7 @@ use crate::{
     },
     request::{
         policy::{access::CallerKind, operations::Similar, settings::OperationSettings},
+        route::settings::FlowAt,
         verify::{Advice, settings::Enforcement},
     },
     wire::origin::{Origin, Scheme, is_loopback},
@@ -171,6 +172,8 @@ fn signature(config: &Config, found: &mut Findings) {
         ["signature.enforcement"] if signature.enforcement == Enforcement::Observe =>
             "protected calls are let through whatever their signature; set \"enforce\" when the console's page \
              \"What enforcing would break\", or the log, shows no failures of honest consumers";
+        ["service.flow"] if signature.enforcement == Enforcement::Enforce && config.flow_at() == FlowAt::Api =>
+            "requests to the flow of the API are let through whatever their signature; leave it out when ours takes its place";
         ["signature.advice"] if signature.advice == Advice::Full =>
             "responses repeat the base string to every caller; set \"hint\" when consumers have found their mistakes";
     }

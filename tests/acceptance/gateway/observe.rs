@@ -3,10 +3,12 @@
 //! Promise (Permissions and identity): In observe mode every call goes on as it was sent: also one that enforcing would reject for its
 //! path, its form, or two Authorization lines, with the reason in the log. Rejected are only messages that two programs would frame
 //! differently, heads over their limits, bodies that do not arrive, and calls over a rate or in a brown-out.
+//! Promise (Permissions and identity): While all calls are observed, the API's own flow of tokens and consent continues, and its calls are
+//! not listed as calls that enforcing would reject.
 //! Promise (Permissions and identity): Where some operations are enforced and others observed, no spelling of path or method that an
 //! API may take for an enforced one goes on without a right signature.
 
-use crate::support::{Call, Proxy, Reply, Scene, Upstream, text::words};
+use crate::support::{Call, Proxy, Reply, Scene, Token, Upstream, legs::token_of, text::words};
 
 #[test]
 fn observed_calls_reach_the_api_whatever_their_path() {
@@ -177,4 +179,79 @@ fn no_spelling_goes_past_an_enforced_operation_beside_observed_ones() {
             assert_eq!(proxy.status(Call::get("/read/../else")) / 100, 4);
         }
     }
+}
+
+#[test]
+fn the_flow_of_the_api_continues_while_its_calls_are_observed() {
+    let further = "service.access_token_paths = ['/w/index.php?title=OAuth/token']";
+    let mode = "signature.enforcement = 'observe'";
+    let Scene {
+        api,
+        mut proxy,
+        caller,
+    } = Scene::with(&format!("{mode}\n{further}"));
+    let of_api = [
+        Call::post("/oauth/request_token")
+            .by(&caller.consumer)
+            .parameter("oauth_callback", "oob"),
+        Call::get("/oauth/authorize?oauth_token=old"),
+        Call::post("/oauth/authorize").form("oauth_token=old&allow=1"),
+        Call::post("/w/index.php?title=OAuth/token")
+            .by(&caller.consumer)
+            .with(&Token::new("old", "secret"))
+            .parameter("oauth_verifier", "v"),
+    ];
+    for call in &of_api {
+        proxy.send(call.clone()).has_status(200);
+    }
+    assert_eq!(api.count(), of_api.len());
+    // Enforcing breaks none of them: ours takes the place of that flow.
+    let observed = |proxy: &Proxy| {
+        proxy
+            .ask_admin("/metrics")
+            .text()
+            .contains("countersign_observed_total{")
+    };
+    assert!(!observed(&proxy));
+    // At other paths it would.
+    proxy
+        .send(Call::post("/oauth/initiate").by(&caller.consumer))
+        .has_status(200);
+    assert!(observed(&proxy));
+    // service.path is ours in every mode.
+    proxy.request_token(&caller.consumer, "oob");
+    let checked = proxy.run("check").done();
+    assert!(
+        checked.stdout.contains("continues at /oauth/request_token"),
+        "{checked:?}"
+    );
+
+    let ours = |proxy: &Proxy| {
+        let call = Call::post("/oauth/request_token")
+            .by(&caller.consumer)
+            .parameter("oauth_callback", "oob");
+        token_of(&proxy.served(call));
+        assert!(
+            proxy
+                .run("check")
+                .done()
+                .stdout
+                .contains("is here, at /oauth/request_token")
+        );
+    };
+    proxy.reload("service.flow = 'here'");
+    ours(&proxy);
+    proxy.reload("signature.enforcement = 'enforce'");
+    ours(&proxy);
+
+    // The old flow can continue beside enforced calls; an operation of its path counts all the same.
+    proxy.reload("service.flow = 'api'\noperations.unlisted = ['consumer']");
+    for call in of_api {
+        proxy.send(call).has_status(200);
+    }
+    assert_eq!(proxy.status(Call::get("/oauth/Authorize")), 401);
+    assert_eq!(proxy.status(Call::get("/else")), 401);
+    proxy.reload("operation = [{ path = '/oauth/{*rest}' }]");
+    let old = Call::get("/oauth/authorize?oauth_token=old");
+    assert_eq!(proxy.status(old) / 100, 4);
 }

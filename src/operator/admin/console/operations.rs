@@ -11,6 +11,7 @@ use crate::{
     base::names::ConsumerKey,
     provider::respond::OwnResponse,
     records::store::record::Consumer,
+    request::parse::target::RequestTarget,
     request::policy::{
         access::{Access, CallerKind},
         conventions,
@@ -69,7 +70,16 @@ impl ConsoleRequest<'_> {
                 let consumer = self.backend.manage.consumer(&key).await?;
                 outcome_for = Some(for_consumer(&found, &consumer));
             }
-            let is_enforced = operations.is_enforced(&found, enforces);
+            let query = tried
+                .split('#')
+                .next()
+                .and_then(|target| target.split_once('?'));
+            let target = RequestTarget {
+                absolute: None,
+                path: path.as_bytes(),
+                query: query.map(|(_, query)| query.as_bytes()),
+            };
+            let is_enforced = live.authorizer.is_enforced(&found, &target);
             facts = about(&found, is_enforced);
             if let Some(rule) = conventions::broken_rule(path.as_bytes()) {
                 facts.push(("Path convention broken", rule.to_string()));
