@@ -25,7 +25,10 @@ use crate::{
             redis,
         },
     },
-    request::route::{Page, ServiceCall, TokenCall, settings::FlowAt},
+    request::{
+        policy::settings::Ambiguous,
+        route::{Page, ServiceCall, TokenCall, settings::FlowAt},
+    },
     run::{
         app::{
             self, StartError, api_loop,
@@ -213,6 +216,12 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
     }
     for (key, count) in counts {
         text.push_str(&format!("; {count} with {key}"));
+    }
+    let all = config.paths.ambiguities().into_iter();
+    let rejecting = all.filter_map(|(key, it)| (it == Ambiguous::Reject).then_some(key));
+    let rejecting = Vec::from_iter(rejecting).join(", ");
+    if !config.operation.is_empty() && !rejecting.is_empty() {
+        text.push_str(&format!("; paths are rejected by {rejecting}"));
     }
     Ok(text)
 }

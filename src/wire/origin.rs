@@ -202,16 +202,17 @@ pub fn plain_path(path: &str) -> Result<(), InvalidUrl> {
         if segment.is_empty() {
             return Err(InvalidUrl("it has an empty segment"));
         }
-        plain_segment(segment)?;
+        plain_segment(segment, false)?;
     }
     Ok(())
 }
 
-/// Checks one segment of such a path. Escapes are upper-case and only where needed, so that each byte has one spelling.
+/// Checks one segment of such a path. Escapes are upper-case and only where needed, so that each byte has one spelling. With
+/// `has_data` it may have parameters, and escapes of separators.
 ///
 /// # Errors
 /// [`InvalidUrl`] says what is wrong with the text.
-pub fn plain_segment(segment: &str) -> Result<(), InvalidUrl> {
+pub fn plain_segment(segment: &str, has_data: bool) -> Result<(), InvalidUrl> {
     if matches!(segment, "." | "..") {
         return Err(InvalidUrl("it has a dot segment"));
     }
@@ -229,12 +230,14 @@ pub fn plain_segment(segment: &str) -> Result<(), InvalidUrl> {
                         "letters, digits and - . _ ~ are written without escape",
                     ));
                 }
-                if b"/\\;%".contains(&decoded) || decoded.is_ascii_control() {
+                let separates = b"/\\;%".contains(&decoded) && !has_data;
+                if separates || decoded.is_ascii_control() {
                     return Err(InvalidUrl(
                         "an encoded / \\ ; % or control byte never matches",
                     ));
                 }
             }
+            b';' if has_data => {}
             b';' | b'\\' => return Err(InvalidUrl("it has a ; or \\ in it, which never matches")),
             _ if is_unreserved(byte) || b"!$&'()*+,=:@".contains(&byte) => {}
             _ => return Err(InvalidUrl("a byte in it must be percent-encoded")),

@@ -54,6 +54,7 @@ mod paths;
 mod pipelining;
 mod proxy_protocol;
 mod request_line;
+mod segment_data;
 mod trailers;
 mod trusted;
 mod upgrade;

@@ -103,6 +103,21 @@ pub fn climbs(path: &[u8]) -> bool {
     false
 }
 
+/// Whether an API could find a segment `.` or `..` in what was sent as one, in one of the ways that [`climbs`] knows.
+#[must_use]
+pub fn has_dot_segment(segment: &[u8]) -> bool {
+    let decoded = decode_all(segment);
+    decoded
+        .split(|&byte| matches!(byte, b'/' | b'\\'))
+        .any(|piece| {
+            let ends = |byte: &u8| matches!(byte, b';' | b'\0' | b'?' | b'#');
+            let name = piece.split(ends).next().unwrap_or_default();
+            let ignored = |byte: &&u8| matches!(byte, 0..=b' ' | 0x7f);
+            let name: Vec<u8> = name.iter().filter(|it| !ignored(it)).copied().collect();
+            matches!(&*name, b"." | b"..")
+        })
+}
+
 /// The steps that a piece between two separators leads down, -1 being up: by itself, and with more joined to it.
 fn steps(piece: &[u8]) -> (i32, i32) {
     let (mut dots, mut named, mut cut) = (0_u32, false, 1);

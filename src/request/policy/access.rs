@@ -55,6 +55,11 @@ impl Access {
         Self(all.fold(0, |bits, access| bits | access.0))
     }
 
+    /// Whether the kinds of `other` are among them.
+    pub(super) const fn admits_all(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
     /// Whether `kind` is among them.
     #[must_use]
     pub const fn admits(self, kind: CallerKind) -> bool {

@@ -18,4 +18,7 @@ mod similar;
 pub mod sunset;
 mod trie;
 
-pub use self::rejection::{PolicyRejection, UnmetRule};
+pub use self::{
+    path::AmbiguousPath,
+    rejection::{PolicyRejection, UnmetRule},
+};

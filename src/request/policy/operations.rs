@@ -9,7 +9,7 @@ use super::{
     access::Access,
     caller_rules::CallerRules,
     frame_ancestors::FrameAncestors,
-    path::matchable,
+    path::{AmbiguousPath, MatchablePath, SegmentData, matchable},
     pattern::PathPattern,
     readings::readings,
     similar::{folded, without_extension},
@@ -105,6 +105,27 @@ impl Operation {
         let same = |known: &String| known.as_bytes() == method;
         self.methods.is_empty() || self.methods.iter().any(same)
     }
+
+    /// Its rank: observed, as configured for all, enforced.
+    const fn enforcement(&self) -> u8 {
+        match self.enforce {
+            Some(false) => 0,
+            None => 1,
+            Some(true) => 2,
+        }
+    }
+
+    /// Whether what `other` asks of a call is enough for this one, which has its method too.
+    fn asks_no_more_than(&self, other: &Self) -> bool {
+        let has_permission = self.permission.is_none() || self.permission == other.permission;
+        has_permission
+            && self.access.admits_all(other.access)
+            && (self.callers == CallerRules::default() || self.callers == other.callers)
+            && self.enforcement() <= other.enforcement()
+            && (other.needs_body_hash || !self.needs_body_hash)
+            && (self.websocket || !other.websocket)
+            && self.timestamp_window == other.timestamp_window
+    }
 }
 
 /// All operations.
@@ -116,6 +137,7 @@ pub struct Operations {
     similar: Option<PathNode>,
     /// None of the patterns has anything that [`folded`] leaves out.
     is_folded: bool,
+    data: SegmentData,
     labels: Vec<String>,
     unlisted: Access,
     hide: bool,
@@ -152,7 +174,7 @@ pub enum Found<'a> {
         /// The path.
         path: &'a [u8],
         /// What can be read in more than one way.
-        reason: &'static str,
+        reason: AmbiguousPath,
     },
 }
 
@@ -214,7 +236,7 @@ impl Found<'_> {
     /// [`PolicyRejection::Path`] for a path that the API could read as another one.
     pub const fn check_path(&self) -> Result<(), PolicyRejection> {
         match self {
-            Self::Ambiguous { reason, .. } => Err(PolicyRejection::Path(reason)),
+            Self::Ambiguous { reason, .. } => Err(PolicyRejection::Path(*reason)),
             Self::Operation(_)
             | Self::OtherMethod(_)
             | Self::Unlisted(_)
@@ -266,10 +288,17 @@ impl Operations {
             root,
             similar: (similar == Similar::Reject).then_some(folded),
             is_folded,
+            data: SegmentData::default(),
             labels,
             unlisted,
             hide,
         }
+    }
+
+    /// The same, with this as data of segments.
+    #[must_use]
+    pub fn with_data(self, data: SegmentData) -> Self {
+        Self { data, ..self }
     }
 
     /// The label of each operation in logs and metrics: its path, with the methods in front where it lists any.
@@ -301,31 +330,43 @@ impl Operations {
         if self.labels.is_empty() {
             return Found::Unlisted(self.unlisted);
         }
-        let decoded = match matchable(path) {
-            Ok(decoded) => decoded,
-            Err(reason) => return Found::Ambiguous { path, reason },
+        let ambiguous = |reason| Found::Ambiguous { path, reason };
+        let MatchablePath { text, has_data } = match matchable(path, self.data) {
+            Ok(matchable) => matchable,
+            Err(reason) => return ambiguous(reason),
         };
-        let found = self.root.find_path(&decoded);
+        let found = self.root.find_path(&text);
+        let mut resembled = self.similar_to(&text, found);
+        if has_data && resembled.is_none() {
+            let Some(readings) = readings(path) else {
+                return ambiguous(AmbiguousPath::TooLong);
+            };
+            resembled = self.read_as(readings, found, method);
+        }
         let group = || self.listed_at(found);
-        if let Some(resembled) = self.similar_to(&decoded, found) {
+        if let Some(resembled) = resembled {
             let matched = group().collect();
             return Found::Similar { resembled, matched };
         }
         if found.is_none() {
             return Found::Unlisted(self.unlisted);
         }
-        let with = |method: &[u8]| group().find(|operation| operation.has_method(method));
-        // GET covers HEAD only where HEAD is not listed.
-        let covering = || with(b"GET").filter(|_| method == b"HEAD");
-        if let Some(operation) = with(method).or_else(covering) {
-            return Found::Operation(operation);
+        match self.with_method(found, method) {
+            Some(operation) => Found::Operation(operation),
+            None => Found::OtherMethod(group().collect()),
         }
-        Found::OtherMethod(group().collect())
     }
 
     fn listed_at(&self, found: Option<&[usize]>) -> impl Iterator<Item = &Operation> {
         let indices = found.unwrap_or_default().iter();
         indices.filter_map(|index| self.listed.get(*index))
+    }
+
+    fn with_method(&self, found: Option<&[usize]>, method: &[u8]) -> Option<&Operation> {
+        let with = |method: &[u8]| self.listed_at(found).find(|it| it.has_method(method));
+        // GET covers HEAD only where HEAD is not listed.
+        let covering = || with(b"GET").filter(|_| method == b"HEAD");
+        with(method).or_else(covering)
     }
 
     /// Whether the signatures of calls to it are enforced; `enforces`: they are where no operation says otherwise. If an API may
@@ -368,14 +409,48 @@ impl Operations {
         })
     }
 
+    /// An operation that some API finds under a path, since it does not take for data what is data here, and that asks more of a
+    /// call than those found here; if any is enforced, one that is.
+    fn read_as(
+        &self,
+        readings: impl Iterator<Item = Vec<u8>>,
+        found: Option<&[usize]>,
+        method: &[u8],
+    ) -> Option<&Operation> {
+        if self.is_exact(found) {
+            return None;
+        }
+        let own = self.with_method(found, method);
+        let asks_more = |other: &&Operation| match own {
+            Some(own) if self.similar.is_none() => other.enforcement() > own.enforcement(),
+            Some(own) => !other.asks_no_more_than(own),
+            // What is observed admits every call.
+            None => other.enforce != Some(false),
+        };
+        let others = readings.filter_map(|reading| {
+            let read = self.root.find_path(&reading);
+            let other = match self.with_method(read, method) {
+                _ if read == found => None,
+                Some(other) => Some(other).filter(asks_more),
+                // No call with its method goes there.
+                None => self
+                    .listed_at(read)
+                    .find(|it| own.is_some() || asks_more(it)),
+            };
+            other.or_else(|| self.similar_to(&reading, read).filter(asks_more))
+        });
+        others.max_by_key(|other| other.enforcement())
+    }
+
+    /// Whether a path is listed literally: it is as specific as any other.
+    fn is_exact(&self, found: Option<&[usize]>) -> bool {
+        let first = self.listed_at(found).next();
+        first.is_some_and(|operation| operation.path.is_literal())
+    }
+
     /// An operation that some API finds under a path, and that is more specific than those found here.
     fn similar_to(&self, path: &[u8], found: Option<&[usize]>) -> Option<&Operation> {
-        let is_exact = |index: &usize| {
-            let operation = self.listed.get(*index);
-            operation.is_some_and(|operation| operation.path.is_literal())
-        };
-        // A literal path is as specific as any other.
-        if found.and_then(<[usize]>::first).is_some_and(is_exact) {
+        if self.is_exact(found) {
             return None;
         }
         let similar = self.similar.as_ref()?;
@@ -406,7 +481,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{super::access::CallerKind, *};
-    use crate::oauth::percent;
+    use crate::{oauth::percent, request::parse::target};
 
     fn operation(path: &str, methods: &[&str]) -> Operation {
         Operation {
@@ -529,13 +604,88 @@ mod tests {
         }
     }
 
+    /// What a path is found to be where everything is data of a segment.
+    fn found_with_data(path: &str, similar: Similar) -> String {
+        let list = [
+            ("/items/{id}", Some(false)),
+            ("/items/{id}/secret", Some(true)),
+            ("/items/me", None),
+            ("//v1/{id}", None),
+            ("/v1/{id}", None),
+            ("/{*rest}", None),
+            ("/a%2Fb", None),
+        ];
+        let list = list.into_iter().map(|(path, enforce)| Operation {
+            enforce,
+            ..operation(path, &["GET"])
+        });
+        let operations = Operations::new(list.collect(), Access::NOBODY, true, similar);
+        match operations
+            .with_data(SegmentData::ALL)
+            .find(path.as_bytes(), b"GET")
+        {
+            Found::Operation(operation) => operation.path.to_string(),
+            Found::Similar { resembled, .. } => format!("similar to {}", resembled.path),
+            Found::OtherMethod(_) => "405".to_owned(),
+            Found::Unlisted(_) => "unlisted".to_owned(),
+            Found::Ambiguous { reason, .. } => reason.to_string(),
+        }
+    }
+
+    #[test]
+    fn data_stays_in_its_segment() {
+        for (path, found, exactly) in [
+            (
+                "/items/24%2FMB01",
+                "similar to /{*rest}",
+                "similar to /{*rest}",
+            ),
+            ("/v1/24%2FMB01", "/v1/{id}", "/v1/{id}"),
+            ("/v1/a%25b%5C;c%3b", "/v1/{id}", "/v1/{id}"),
+            ("//v1/7", "//v1/{id}", "//v1/{id}"),
+            ("//v1/7;x", "//v1/{id}", "//v1/{id}"),
+            ("/a%2fb", "/a%2Fb", "/a%2Fb"),
+            ("/a%252fb", "/{*rest}", "/{*rest}"),
+            ("/x//y", "/{*rest}", "/{*rest}"),
+            ("//", "/{*rest}", "/{*rest}"),
+            ("//items/7", "/{*rest}", "/{*rest}"),
+            (
+                "/x%2F..;y",
+                "the path has a dot segment",
+                "the path has a dot segment",
+            ),
+            (
+                "/items/7%2Fsecret",
+                "similar to /items/{id}/secret",
+                "similar to /items/{id}/secret",
+            ),
+            (
+                "/items/7/secret;x",
+                "similar to /items/{id}/secret",
+                "similar to /items/{id}/secret",
+            ),
+            ("/v1/ME;x", "/v1/{id}", "/v1/{id}"),
+            ("/items/ME;x", "similar to /items/me", "/items/{id}"),
+            (
+                "/items/7%00",
+                "the path has an encoded control byte",
+                "the path has an encoded control byte",
+            ),
+        ] {
+            assert_eq!(found_with_data(path, Similar::Reject), found, "{path}");
+            assert_eq!(found_with_data(path, Similar::Wider), exactly, "{path}");
+        }
+    }
+
     /// The specificity of each segment of a pattern where it matches a path; `None` if it does not.
     fn match_slowly(pattern: &str, path: &str) -> Option<Vec<u8>> {
-        let mut segments = path.split('/');
+        let mut segments = path.split('/').peekable();
         let mut specific = Vec::new();
         for part in pattern.split('/') {
             let segment = segments.next()?;
+            let ends = segment.is_empty() && segments.peek().is_none();
             specific.push(match part.as_bytes() {
+                [b'{', ..] if ends => return None,
                 [b'{', b'*', ..] => {
                     specific.push(0);
                     return Some(specific);
@@ -581,6 +731,56 @@ mod tests {
                     _ => None,
                 };
                 prop_assert_eq!(found, best, "{} in {:?}", path, patterns);
+            }
+        }
+    }
+
+    proptest! {
+        /// Splits at each slash of a path as it was sent, and decodes once.
+        #[test]
+        fn data_of_segments_is_found_as_a_slow_search_finds_it(
+            patterns in prop::collection::btree_set("(/(a|a;b|a%2Fb|%25|\\{x\\})?){1,3}(/\\{\\*r\\})?", 1..6),
+            paths in prop::collection::vec("(/(a|a;b|a%2fb|%25|b%252F)?){1,4}", 8),
+        ) {
+            let read: Vec<String> = patterns.iter().map(|pattern| numbered(pattern)).collect();
+            let list = read.iter().map(|pattern| operation(pattern, &[])).collect();
+            let operations = Operations::new(list, Access::NOBODY, true, Similar::Wider);
+            let operations = operations.with_data(SegmentData::ALL);
+            for path in &paths {
+                let matching = |pattern: &&String| match_slowly(pattern, path);
+                let best = read.iter().max_by_key(matching).filter(|it| matching(it).is_some());
+                let found = match operations.find(path.as_bytes(), b"GET") {
+                    Found::Operation(operation) => Some(&operation.path.text),
+                    _ => None,
+                };
+                prop_assert_eq!(found, best, "{} in {:?}", path, read);
+            }
+        }
+
+        /// However an API reads a path, each operation that it finds asks no more than the one that was found here.
+        #[test]
+        fn no_reading_finds_an_operation_that_asks_more(
+            path in "(/|//|%2F|%5c|%25(2F|25|2e|5C)|;|%3b|a|b|\\.|%2e|%00){1,12}",
+        ) {
+            let path = format!("/{path}");
+            let list = words("/a /a/b /{x} /{x}/b /{*rest} /b/{*rest}");
+            let list = list.iter().enumerate().map(|(index, path)| Operation {
+                permission: (index % 2 == 0).then(|| format!("p{index}").parse().unwrap()),
+                ..operation(path, &[])
+            });
+            let operations = Operations::new(list.collect(), Access::NOBODY, true, Similar::Reject);
+            let operations = operations.with_data(SegmentData::ALL);
+            if let Found::Operation(own) = operations.find(path.as_bytes(), b"GET") {
+                for reading in readings(path.as_bytes()).unwrap() {
+                    for other in operations.listed_at(operations.root.find_path(&reading)) {
+                        let asks = other.permission.is_some() && other.permission != own.permission;
+                        let is_literal = own.path.is_literal();
+                        prop_assert!(!asks || is_literal, "{} is {} and {}", path, own.path, other.path);
+                    }
+                }
+                for segment in path.split('/') {
+                    prop_assert!(!target::has_dot_segment(segment.as_bytes()), "{}", path);
+                }
             }
         }
     }

@@ -2,8 +2,11 @@
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
-use super::{path::decode, similar::folded_segment};
-use crate::wire::origin::plain_segment;
+use super::{
+    path::{AmbiguousPath, SegmentData, decode},
+    similar::folded_segment,
+};
+use crate::{request::parse::target::has_dot_segment, wire::origin::plain_segment};
 
 /// Why a text is not a pattern.
 type Reason = Cow<'static, str>;
@@ -31,6 +34,21 @@ impl PathPattern {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.shape == other.shape
+    }
+
+    /// What of it matches only where that is data of a segment.
+    pub fn ambiguities(&self) -> impl Iterator<Item = AmbiguousPath> {
+        let has = |texts: &[&str]| texts.iter().any(|text| self.text.contains(text));
+        let met = [
+            (
+                AmbiguousPath::EncodedSeparator,
+                has(&["%2F", "%5C", "%25", "%3B"]),
+            ),
+            (AmbiguousPath::Parameters, has(&[";"])),
+            (AmbiguousPath::EmptySegment, has(&["//"])),
+        ];
+        met.into_iter()
+            .filter_map(|(what, is_met)| is_met.then_some(what))
     }
 
     /// Whether it has neither parameters nor a rest.
@@ -123,13 +141,14 @@ impl FromStr for PathPattern {
                 None if segment.is_empty() && segments.peek().is_none() => {
                     shape.push(PathSegment::Literal(Vec::new()));
                 }
-                None if segment.is_empty() => {
-                    return Err("an empty segment inside never matches".into());
-                }
                 None => {
-                    plain_segment(segment).map_err(|error| error.to_string())?;
-                    let literal = decode(segment.as_bytes())?.into_owned();
-                    shape.push(PathSegment::Literal(literal));
+                    plain_segment(segment, true).map_err(|error| error.to_string())?;
+                    if has_dot_segment(segment.as_bytes()) {
+                        return Err("it has a dot segment".into());
+                    }
+                    let literal = decode(segment.as_bytes(), SegmentData::ALL);
+                    let literal = literal.map_err(|error| error.to_string())?;
+                    shape.push(PathSegment::Literal(literal.text.into_owned()));
                 }
             }
         }
@@ -236,11 +255,17 @@ mod tests {
                        | it begins with no slash
             members    | it begins with no slash
             /members/  |
-            //         | an empty segment inside never matches
-            /a//b      | an empty segment inside never matches
+            //         |
+            /a//b      |
             /{*rest}/  | {*…} is the last segment
             /a/../b    | it has a dot segment
-            /a;b       | it has a ; or \\ in it, which never matches
+            /a;b       |
+            /a%2Fb     |
+            /a%2fb     | an escape is % and two of 0-9 A-F
+            /a\\b      | it has a ; or \\ in it, which never matches
+            /a%2F..    | it has a dot segment
+            /..;x      | it has a dot segment
+            /%252E./a  | it has a dot segment
             /a?b       | a byte in it must be percent-encoded
             /users/:id | ":id" is not a parameter; write {id}, or %3A for a colon
             /a/*       | {WILDCARD}

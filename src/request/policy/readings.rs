@@ -1,16 +1,17 @@
 //! The ways in which an API may read a path that has more than one reading.
 
+use super::path::push_data;
 use crate::oauth::percent;
 
-/// A longer path is not read in every way.
-const MAX_BYTES: usize = 1_024;
-
-/// An empty segment of a reading that is not the last one.
-const EMPTY: &[u8] = b"%";
+/// The most bytes that all readings of a path have together.
+const MAX_BYTES: usize = 128 * 1_024;
 
 /// What an API does to a path, beyond decoding its escapes once. Each may come with each other.
 #[derive(Debug, Clone, Copy)]
 struct Reading(u8);
+
+/// The mark of a byte that was an escape, and so neither separates nor begins another escape.
+const ESCAPED: u16 = 0x100;
 
 impl Reading {
     const SPLITS_AT_ENCODED_SLASH: u8 = 1;
@@ -19,101 +20,112 @@ impl Reading {
     const MERGES_SLASHES: u8 = 1 << 3;
     const RESOLVES_DOTS: u8 = 1 << 4;
     const DECODES_AGAIN: u8 = 1 << 5;
-    const ENDS_AT_NUL: u8 = 1 << 6;
+    /// At NUL, or at the `?` or `#` that an escape was.
+    const ENDS_EARLY: u8 = 1 << 6;
     const ALL: u8 = (1 << 7) - 1;
 
     const fn does(self, what: u8) -> bool {
         self.0 & what != 0
     }
 
+    /// The path that the API reads, as patterns see it.
     fn read(self, path: &[u8]) -> Vec<u8> {
         let mut decoded = self.decoded(path);
-        while self.does(Self::DECODES_AGAIN) {
-            let again = self.decoded(&decoded);
-            if again == decoded {
-                break;
-            }
-            decoded = again;
-        }
-        if self.does(Self::ENDS_AT_NUL) {
-            let end = decoded.iter().position(|byte| *byte == 0);
+        if self.does(Self::ENDS_EARLY) {
+            let end = decoded.iter().position(|it| b"\0?#".contains(&byte(*it)));
             decoded.truncate(end.unwrap_or(decoded.len()));
         }
-        let is_slash = |byte: &u8| match byte {
-            b'/' => true,
+        let separates = |it: &u16| match byte(*it) {
+            b'/' => *it < ESCAPED,
             b'\\' => self.does(Self::SPLITS_AT_BACKSLASH),
             _ => false,
         };
-        let mut segments: Vec<&[u8]> = Vec::new();
-        let mut parts = decoded.split(is_slash).skip(1).peekable();
-        while let Some(segment) = parts.next() {
-            let parameters = segment.iter().position(|byte| *byte == b';');
+        let mut segments: Vec<&[u16]> = Vec::new();
+        for segment in decoded.split(separates).skip(1) {
+            let parameters = segment.iter().position(|it| byte(*it) == b';');
             let segment = match parameters {
                 Some(at) if self.does(Self::DROPS_PARAMETERS) => &segment[..at],
                 _ => segment,
             };
-            match segment {
-                b"" if self.does(Self::MERGES_SLASHES) => {}
-                // It counts as a segment, so that a pattern's parameter has to match it.
-                b"" if parts.peek().is_some() => segments.push(EMPTY),
-                b"." if self.does(Self::RESOLVES_DOTS) => {}
-                b".." if self.does(Self::RESOLVES_DOTS) => drop(segments.pop()),
-                segment => segments.push(segment),
+            let are_dots = segment.iter().all(|it| byte(*it) == b'.');
+            match segment.len() {
+                0 if self.does(Self::MERGES_SLASHES) => {}
+                1 if are_dots && self.does(Self::RESOLVES_DOTS) => {}
+                2 if are_dots && self.does(Self::RESOLVES_DOTS) => drop(segments.pop()),
+                _ => segments.push(segment),
             }
         }
-        let mut read = vec![b'/'];
-        read.extend_from_slice(&segments.join(&b'/'));
+        let mut read = Vec::with_capacity(path.len());
+        for segment in &segments {
+            read.push(b'/');
+            for it in *segment {
+                push_data(&mut read, byte(*it));
+            }
+        }
+        if read.is_empty() {
+            read.push(b'/');
+        }
         read
     }
 
-    /// The path with its escapes decoded once. Those that are not valid stay, and so does an encoded slash that does not split.
-    fn decoded(self, path: &[u8]) -> Vec<u8> {
-        let mut decoded = Vec::with_capacity(path.len());
-        let mut rest = path;
-        while let [byte, tail @ ..] = rest {
-            rest = tail;
-            let escaped = match (byte, tail.first_chunk()) {
-                (b'%', Some(digits)) => percent::escaped(*digits).ok(),
-                _ => None,
-            };
-            match escaped {
-                Some(b'/') if !self.does(Self::SPLITS_AT_ENCODED_SLASH) => decoded.push(*byte),
-                Some(byte) => {
-                    decoded.push(byte);
-                    rest = &tail[2..];
-                }
-                None => decoded.push(*byte),
+    /// The path with its escapes decoded once, or until none is left. Those that are not valid stay.
+    fn decoded(self, path: &[u8]) -> Vec<u16> {
+        let mut decoded: Vec<u16> = Vec::with_capacity(path.len());
+        for &byte in path {
+            decoded.push(byte.into());
+            // A decoded byte may complete another escape.
+            while let Some(digits) = last_escape(&decoded)
+                && let Ok(byte) = percent::escaped(digits)
+            {
+                let splits = byte == b'/' && self.does(Self::SPLITS_AT_ENCODED_SLASH);
+                let stays = !splits && (byte == b'/' || !self.does(Self::DECODES_AGAIN));
+                decoded.truncate(decoded.len() - 3);
+                decoded.push(u16::from(byte) | if stays { ESCAPED } else { 0 });
             }
         }
         decoded
     }
 }
 
-/// The path as each API may read it; `None`: it is too long to be read in every way.
+const fn byte(decoded: u16) -> u8 {
+    decoded.to_le_bytes()[0]
+}
+
+/// The two bytes after a `%`, if a path ends in them.
+fn last_escape(decoded: &[u16]) -> Option<[u8; 2]> {
+    let [.., percent, high, low] = decoded else {
+        return None;
+    };
+    let is_one = *percent == u16::from(b'%') && *high < ESCAPED && *low < ESCAPED;
+    is_one.then(|| [byte(*high), byte(*low)])
+}
+
+/// The path as each API may read it and patterns see it; `None`: it has too many readings.
 pub(super) fn readings(path: &[u8]) -> Option<impl Iterator<Item = Vec<u8>>> {
     let relevant = relevant(path);
     let all = (0..=Reading::ALL).filter(move |what| what & !relevant == 0);
-    (path.len() <= MAX_BYTES).then(|| all.map(move |what| Reading(what).read(path)))
+    let bytes = path.len() << relevant.count_ones();
+    (bytes <= MAX_BYTES).then(|| all.map(move |what| Reading(what).read(path)))
 }
 
 /// What may change the reading of a path.
 fn relevant(path: &[u8]) -> u8 {
-    let lower = path.to_ascii_lowercase();
-    let has = |text: &str| memchr::memmem::find(&lower, text.as_bytes()).is_some();
-    if has("%25") {
-        return Reading::ALL;
-    }
-    let rules: [(u8, &[&str]); 5] = [
-        (Reading::SPLITS_AT_ENCODED_SLASH, &["%2f"]),
-        (Reading::SPLITS_AT_BACKSLASH, &["\\", "%5c"]),
-        (Reading::DROPS_PARAMETERS, &[";", "%3b"]),
-        (Reading::RESOLVES_DOTS, &[".", "%2e"]),
-        (Reading::ENDS_AT_NUL, &["%00"]),
+    let once = Reading(Reading::SPLITS_AT_ENCODED_SLASH).decoded(path);
+    let again = Reading(Reading::SPLITS_AT_ENCODED_SLASH | Reading::DECODES_AGAIN).decoded(path);
+    let has = |bytes: &[u8]| again.iter().any(|it| bytes.contains(&byte(*it)));
+    let slashes = again.iter().filter(|it| byte(**it) == b'/').count();
+    let sent = memchr::memchr_iter(b'/', path).count();
+    let rules = [
+        (Reading::SPLITS_AT_ENCODED_SLASH, slashes > sent),
+        (Reading::SPLITS_AT_BACKSLASH, has(b"\\")),
+        (Reading::DROPS_PARAMETERS, has(b";")),
+        (Reading::MERGES_SLASHES, true),
+        (Reading::RESOLVES_DOTS, has(b".")),
+        (Reading::DECODES_AGAIN, once.len() != again.len()),
+        (Reading::ENDS_EARLY, has(b"\0?#")),
     ];
-    let met = rules
-        .iter()
-        .filter(|(_, texts)| texts.iter().any(|text| has(text)));
-    met.fold(Reading::MERGES_SLASHES, |all, (what, _)| all | what)
+    let met = rules.into_iter().filter(|(_, is_met)| *is_met);
+    met.fold(0, |all, (what, _)| all | what)
 }
 
 #[cfg(test)]
@@ -129,17 +141,26 @@ mod tests {
             ("/r/items;jsessionid=AB12", "/r/items"),
             ("/r/items;jsessionid=AB12", "/r/items;jsessionid=AB12"),
             ("//r//items", "/r/items"),
-            ("//r//items/", "/%/r/%/items/"),
+            ("//r//items/", "//r//items/"),
+            ("//r//items/", "/r/items"),
+            ("/r/24%252FMB01", "/r/24%252FMB01"),
+            ("/r/24%252FMB01", "/r/24%2FMB01"),
+            ("/r/%2525252e%2525252E/x", "/x"),
+            ("/r/%%32fitems", "/r//items"),
+            ("/r/items%253Fx=1", "/r/items"),
+            ("/r/a%252500b", "/r/a"),
             ("/x/..%2fr/items", "/r/items"),
             ("/x/..;a=b/r/items", "/r/items"),
             ("/r\\items", "/r/items"),
             ("/r%5citems%00.png", "/r/items"),
-            ("/%72/%zz", "/r/%zz"),
+            ("/%72/%zz", "/r/%25zz"),
             ("/..", "/"),
         ] {
             let mut all = readings(path.as_bytes()).unwrap();
             assert!(all.any(|one| one == read.as_bytes()), "{path} {read}");
         }
-        assert!(readings(&[b'/'; MAX_BYTES + 1]).is_none());
+        assert!(readings(&[b'/'; MAX_BYTES / 2]).is_some());
+        assert!(readings(&[b'/'; MAX_BYTES / 2 + 1]).is_none());
+        assert!(readings("/%252e%252e;a%2f%5c%253f".repeat(200).as_bytes()).is_none());
     }
 }

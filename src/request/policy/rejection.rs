@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::path::AmbiguousPath;
 use crate::{
     base::names::Permission,
     request::parse::unseen_body::UnseenBody,
@@ -15,8 +16,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PolicyRejection {
     /// The API could read the path as another operation's.
-    #[error("{0}")]
-    Path(&'static str),
+    #[error(transparent)]
+    Path(AmbiguousPath),
     /// The path breaks a convention of the service: the rule.
     #[error("{0}")]
     Convention(&'static str),

@@ -12,6 +12,7 @@ use super::{
     caller_rules::CallerRules,
     frame_ancestors::{FrameAncestor, FrameAncestors},
     operations::{ApiTimeouts, Operation, Operations, ParameterHeader, Similar},
+    path::SegmentData,
     pattern::PathPattern,
 };
 use crate::{
@@ -79,12 +80,48 @@ section! {
 }
 
 section! {
-    /// Paths that an API may take for others.
+    /// Paths that an API may take for others, where there are operations.
     #[derive(Copy)]
-    SimilarSettings["paths"] {
+    PathSettings["paths"] {
         /// Some APIs ignore letter case, white space or a dot at the end of a segment, the slash at the end of a path, or an extension there, and so read a path as one of a more specific pattern. List a path such as /list.json beside /list to permit it. "reject" refuses such a path like one that nobody may call; "wider" treats it as the pattern that it matches, for an API that compares paths exactly.
         similar: Similar = "reject", reload;
+        /// %2F, %5C, %25 and %3B in a path. "reject" refuses the path; "data" keeps them in their segment, for an API that splits a path at its slashes before it decodes it, once. {name} matches the segment whole. With "data", here and below, a path stays rejected if an API that reads it otherwise finds in it an operation that asks more of the caller, unless similar is "wider", or a dot segment.
+        encoded: Ambiguous = "reject", reload;
+        /// A ; in a path, with what follows it in its segment: "reject" or, for an API that takes it for a part of the segment, "data". A literal does not match a segment with parameters; list /{name}, or the parameters too.
+        parameters: Ambiguous = "reject", reload;
+        /// Two slashes in succession: "reject" or, for an API that takes nothing between them for a segment, "data". {name} matches it, and so does the pattern //v1/{name}.
+        empty_segments: Ambiguous = "reject", reload;
     }
+}
+
+impl PathSettings {
+    /// The treatment of each part of a path that has more than one reading, by its key.
+    pub const fn ambiguities(self) -> [(&'static str, Ambiguous); 3] {
+        [
+            ("paths.encoded", self.encoded),
+            ("paths.parameters", self.parameters),
+            ("paths.empty_segments", self.empty_segments),
+        ]
+    }
+
+    /// What is data of a segment.
+    pub fn data(self) -> SegmentData {
+        SegmentData {
+            encoded: self.encoded == Ambiguous::Data,
+            parameters: self.parameters == Ambiguous::Data,
+            empty: self.empty_segments == Ambiguous::Data,
+        }
+    }
+}
+
+/// The treatment of a part of a path that has more than one reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ambiguous {
+    /// Its path is rejected.
+    Reject,
+    /// It is data of its segment.
+    Data,
 }
 
 impl UnlistedSettings {
@@ -99,11 +136,11 @@ impl UnlistedSettings {
     }
 
     /// The operations.
-    pub fn operations(&self, listed: &[OperationSettings], paths: SimilarSettings) -> Operations {
+    pub fn operations(&self, listed: &[OperationSettings], paths: PathSettings) -> Operations {
         let unlisted = Access::to(self.kinds(listed));
         let hide = self.forbidden_status == 404;
         let listed = listed.iter().map(Operation::from).collect();
-        Operations::new(listed, unlisted, hide, paths.similar)
+        Operations::new(listed, unlisted, hide, paths.similar).with_data(paths.data())
     }
 }
 
@@ -235,7 +272,7 @@ texts! {
     UpgradeProtocol: "\"websocket\"" => |text| if text == "websocket" { Ok(Self::Websocket) } else { Err("") }, one_of(&["websocket"]);
 }
 deserialize_text!(PathPattern);
-choices!(Similar);
+choices!(Similar, Ambiguous);
 plain_values!(
     ParameterHeaders: json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     Unlisted: Vec::<UnlistedKind>::schema(),

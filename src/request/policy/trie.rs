@@ -50,8 +50,8 @@ impl PathNode {
         };
         let literal = self.literals.get(segment);
         let found = literal.and_then(|node| node.find(path));
-        // No parameter's value is empty.
-        if found.is_some() || segment.is_empty() {
+        // A slash at the end begins no segment that a parameter matches.
+        if found.is_some() || segment.is_empty() && path.is_none() {
             return found;
         }
         let parameter = self.parameter.as_deref();

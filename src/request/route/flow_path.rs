@@ -19,9 +19,7 @@ pub enum InvalidFlowPath {
     #[error("a byte in it must be percent-encoded")]
     Byte,
     /// A part of its path is not the same to every reader.
-    #[error(
-        "its path has an empty segment inside, a dot segment, a ; or a \\, or an invalid escape"
-    )]
+    #[error("its path has a dot segment, a ; or a \\, or an invalid escape")]
     Path,
     /// A part of its query is not `name=value`.
     #[error(
@@ -102,8 +100,7 @@ impl FromStr for FlowPath {
         let whole = inner.strip_suffix('/').unwrap_or(inner).as_bytes();
         let decoded = percent::decode(whole).map_err(|_| InvalidFlowPath::Path)?;
         let is_unclear = |segment: &[u8]| {
-            matches!(segment, b"" | b"." | b"..")
-                || segment.iter().any(|byte| b";\\".contains(byte))
+            matches!(segment, b"." | b"..") || segment.iter().any(|byte| b";\\".contains(byte))
         };
         if decoded.split(|byte| *byte == b'/').any(is_unclear) {
             return Err(InvalidFlowPath::Path);

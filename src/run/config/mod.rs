@@ -53,7 +53,7 @@ use crate::{
         parse::settings::{ProxySettings, ServiceSettings},
         policy::{
             rate::RateSettings,
-            settings::{OperationSettings, SimilarSettings, UnlistedSettings},
+            settings::{OperationSettings, PathSettings, UnlistedSettings},
             sunset::settings::{BrownOutSettings, SunsetSettings},
         },
         route::settings::FlowSettings,
@@ -148,7 +148,7 @@ config! {
     operations: UnlistedSettings,
     preflights: PreflightSettings,
     conventions: ConventionSettings,
-    paths: SimilarSettings,
+    paths: PathSettings,
     limits: LimitSettings,
     sessions: SessionSettings,
     rate: RateSettings,

@@ -21,7 +21,12 @@ use crate::{
             header::{fold, is_reserved},
         },
         parse::origin::PrefixMode,
-        policy::{operations::ParameterHeader, pattern::PathPattern, settings::OperationSettings},
+        policy::{
+            AmbiguousPath,
+            operations::ParameterHeader,
+            pattern::PathPattern,
+            settings::{Ambiguous, OperationSettings},
+        },
         route::{FlowPath, ServiceCall, aliases},
     },
     wire::{
@@ -482,7 +487,15 @@ fn operations(config: &Config, found: &mut Findings) {
         let is_declared =
             |name: &Permission| config.permission.iter().any(|entry| entry.name == *name);
         let mut others = operations[..index].iter().enumerate();
+        let settings = config.paths.ambiguities();
+        let is_rejected = |key: &&str| settings.contains(&(*key, Ambiguous::Reject));
+        let mut needed = operation
+            .path
+            .ambiguities()
+            .filter_map(AmbiguousPath::setting);
         report! { found;
+            [&item_key("operation", index, "path")] if let Some(key) = needed.find(is_rejected) =>
+                "{} never matches while {key} is \"reject\"; set it to \"data\", or correct the path", operation.path;
             [&item_key("operation", index, "permission")]
                 if let Some(name) = permission.filter(|name| !is_declared(name)) =>
                 "no [[permission]] declares {:?}; correct it, or add [[permission]] with this name", name.as_str();

@@ -15,7 +15,11 @@ use crate::{
         store::{postgres, record::Dialect, redis},
     },
     request::{
-        policy::{access::CallerKind, operations::Similar, settings::OperationSettings},
+        policy::{
+            access::CallerKind,
+            operations::Similar,
+            settings::{Ambiguous, OperationSettings},
+        },
         route::settings::FlowAt,
         verify::{Advice, settings::Enforcement},
     },
@@ -240,9 +244,19 @@ fn operations(config: &Config, found: &mut Findings) {
                  the API compares paths exactly", other.path;
         }
     }
+    let paths = config.paths;
     let kinds = config.operations.kinds(&config.operation);
     let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     report! { found;
+        ["paths.encoded"] if paths.encoded == Ambiguous::Data =>
+            "an API that decodes %2F before it splits a path, such as one of Flask, Django or PHP, reads /a%2Fb as /a/b, which may be \
+             in no [[operation]]; make sure that the API splits first";
+        ["paths.parameters"] if paths.parameters == Ambiguous::Data =>
+            "an API that drops ;parameters, such as one of Java, reads /a;b as /a, which may be in no [[operation]]; make sure that \
+             every path of the API that is not listed may be called";
+        ["paths.empty_segments"] if paths.empty_segments == Ambiguous::Data =>
+            "an API that merges slashes reads //a as /a, which may be in no [[operation]]; make sure that every path of the API \
+             that is not listed may be called";
         ["operations.unlisted"] if kinds.contains(&CallerKind::Anonymous) =>
             "calls that no [[operation]] lists are open to everybody; set \"nobody\" and list what is public";
         ["operations.unlisted"] if !kinds.is_empty() && !config.operation.is_empty() =>

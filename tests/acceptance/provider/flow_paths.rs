@@ -4,7 +4,7 @@
 //! to these paths go to the API.
 
 use crate::support::{
-    Call, Proxy, Upstream, Visitor,
+    Call, Proxy, Token, Upstream, Visitor,
     legs::{query_value, token_of},
     proxy::CALLBACK,
     signer::encode,
@@ -207,6 +207,24 @@ fn overlapping_flow_paths_are_errors_that_name_both() {
     let api = Upstream::start();
     let ended = Proxy::in_front_of(&api).config(config).run(&["check"], "");
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+}
+
+#[test]
+fn a_path_of_the_flow_may_have_an_empty_segment() {
+    // A consumer whose base URL ends with a slash.
+    let config = "service.request_token_paths = '//oauth/request_token'
+        service.access_token_paths = '/v1//access'";
+    let api = Upstream::start();
+    let proxy = Proxy::with(&api, config);
+    let (consumer, user) = proxy.shop();
+    let call = Call::post("//oauth/request_token").by(&consumer);
+    let answer = proxy.passes(call.parameter("oauth_callback", CALLBACK));
+    let form = |name| answer.form(name).unwrap();
+    let request_token = Token::new(form("oauth_token"), form("oauth_token_secret"));
+    let verifier = proxy.verifier(&request_token, &user);
+    let call = Call::post("/v1//access").by(&consumer).with(&request_token);
+    proxy.passes(call.parameter("oauth_verifier", &verifier));
+    api.saw_nothing();
 }
 
 #[test]

@@ -206,6 +206,11 @@ impl RequestRecord {
         call.upstream = upstream.map(|api| api.address.to_string().into());
         let mut faults = self.failures().filter(|failure| failure.is_fault());
         call.cause = faults.next_back().map(|fault| causes(fault).into());
+        if let Failure::Policy(PolicyRejection::Path(path)) = failure
+            && let Some(key) = path.setting()
+        {
+            call.cause = Some(format!("the setting {key} rejects it").into());
+        }
         call
     }
 

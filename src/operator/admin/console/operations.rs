@@ -215,13 +215,21 @@ fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
             (
                 "Why",
                 format!(
-                    "an API that ignores letter case, white space, dots, slashes or an extension at an end takes it for {} (paths.similar)",
+                    "an API that ignores letter case, white space, dots, slashes or an extension at an end, or that splits segments elsewhere, takes it for {} (paths.similar)",
                     resembled.path
                 ),
             ),
             signatures,
         ],
-        Found::Ambiguous { reason, .. } => vec![("Why", (*reason).to_owned()), signatures],
+        Found::Ambiguous { reason, .. } => {
+            let setting = reason
+                .setting()
+                .map(|key| format!("; {key} = \"data\" permits it"));
+            vec![
+                ("Why", format!("{reason}{}", setting.unwrap_or_default())),
+                signatures,
+            ]
+        }
     }
 }
 

@@ -174,6 +174,10 @@ fn rejects_what_does_not_fit_together() {
         service.prefix = "restore"\nservice.public_api_urls = ["https://a/x", "https://a/y"] | service.public_api_urls
         service.public_api_urls = "https://a/%C3%A9"     | service.public_api_urls
         service.path = "/oauth/authorize"                | service.path
+        [[operation]]\npath = "/a//b"                    | operation[1].path
+        [[operation]]\npath = "/a;b"                     | operation[1].path
+        [[operation]]\npath = "/a%2Fb"                   | operation[1].path
+        paths.encoded = "data"\npaths.parameters = "data"\n[[operation]]\npath = "/a//b" | operation[1].path
         tokens.user_id_parameter = "screen_name"         | tokens.user_id_parameter
         tokens.profile = ["user_id=name"]                | tokens.profile
         upstream.tls.ca = "a"                            | upstream.tls.ca

@@ -67,6 +67,7 @@ fn warns_of_what_is_valid_and_unwise() {
         operations.unlisted = "anonymous"                | operations.unlisted
         operations.unlisted = "consumer"\n[[operation]]\npath = "/a" | operations.unlisted
         admin.listen = "0.0.0.0:1"                       | admin.listen
+        paths = { encoded = "data", parameters = "data", empty_segments = "data" }\n[[operation]]\npath = "//a%2F;b" | paths.encoded paths.parameters paths.empty_segments
         log.access = false                               | log.access
         [[operation]]\npath = "/a"\nenforcement = "observe" | operation[1].enforcement
         [[operation]]\npath = "/a"\nenforcement = "observe"\nfrom = ["10.0.0.0/8"] | operation[1].enforcement operation[1].from
