@@ -52,9 +52,9 @@ no request is accepted again after a move.";
 const IMPORT_HELP: &str = "\
 Everything is imported or nothing, and up to 100 problems are reported together, each with its line, or its row of \
 CSV, whose first one is the header. A record that is in \
-the store already is left alone; if it is there with other content, that is an error. What was revoked or removed is not restored.
+the store already is left alone; if it is there with other content, that is an error. A user whose line has no password keeps the one in the store. What was revoked or removed is not restored.
 
-With --replace a record that is there becomes that of the file; a user keeps the password if the file has none. With --update a consumer \
+With --replace a record that is there becomes that of the file. With --update a consumer \
 that is there gets the members that its line has, and keeps the others, its secret too. --update --prune also removes the \
 consumers that the file does not have, with their tokens: the file says then which consumers there are. Each of the three prints the changes first, \
 + for a new record, ~ for a changed one and - for a removed one, and makes them together; with --dry-run they are only printed.

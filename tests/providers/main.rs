@@ -7,6 +7,7 @@
 mod support;
 
 mod api;
+mod cutover;
 mod files;
 mod logins;
 mod sdk;

@@ -205,7 +205,7 @@ pub enum Existing {
     /// It is a problem.
     #[default]
     Reject,
-    /// The record becomes that of the file. A user keeps the password if the file has none.
+    /// The record becomes that of the file.
     Replace,
     /// A consumer gets the members that its line has; a record of another kind is a problem.
     Update,

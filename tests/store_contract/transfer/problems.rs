@@ -75,7 +75,10 @@ pub(crate) async fn rejects_other_content<B: Backend>() {
         (c(|c| c.enabled = false), "enabled"),
         (u(|u| u.name = "other".to_owned()), "name"),
         (u(|u| u.display_name = None), "display_name"),
-        (u(|u| u.password_hash = None), "password_hash"),
+        (
+            u(|u| u.password_hash = Some("other".into())),
+            "password_hash",
+        ),
         (u(|u| u.enabled = false), "enabled"),
         (a(|token| token.secret = "other".into()), "token_secret"),
         (a(|token| token.consumer = id("rich")), "consumer"),

@@ -195,7 +195,8 @@ async fn after(
             let keeps_password = match &user.password_hash {
                 // A login may have replaced the hash of the same password since the export.
                 Some(hash) => users::is_replaced_hash(tx, &user.id, hash).await?,
-                None => existing == Existing::Replace,
+                // A file without a password says nothing about one that was set since.
+                None => true,
             };
             let hash = match keeps_password {
                 true => found.password_hash.clone(),
