@@ -1,4 +1,4 @@
-//! The days between the old check and ours, as docs/migrating.md has them, under traffic: a Flask API that is its own provider by
+//! The days between the old check and ours, as docs/switch.md has them, under traffic: a Flask API that is its own provider by
 //! oauthlib, with its records in a MariaDB. Each step is taken, taken back, and taken again.
 //!
 //! Promise (Permissions and identity): A living API moves from its own OAuth 1.0a check to countersign without a lost call; each step can
@@ -35,7 +35,7 @@ INSERT INTO access_tokens VALUES ('old-token', 'old \\\\ secret', 'reader', 4711
 /// The callback of the consumer.
 const CALLBACK: &str = "https://reader.example/ready";
 
-/// As docs/migrating.md exports them.
+/// What docs/migrating.md says to export.
 const EXPORT: &str = "USE library;
 SELECT JSON_OBJECT('kind', 'export', 'version', 1);
 SELECT JSON_OBJECT('kind', 'consumer', 'key', client_key, 'secret', client_secret, 'name', name, 'callbacks', JSON_ARRAY(callback)) FROM clients WHERE active;
