@@ -1,5 +1,7 @@
 //! Certificates and keys in PEM files, and TLS to other servers.
 
+mod named;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,6 +17,8 @@ use rustls::{
     sign::{CertifiedKey, SingleCertAndKey},
 };
 use thiserror::Error;
+
+use self::named::{NamedCertificate, NamedOrSigned};
 
 /// Why a file of TLS cannot be used, and the fix.
 #[derive(Debug, Error)]
@@ -50,7 +54,7 @@ impl TlsFileError {
 /// The files of the connection to another server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The authorities to trust; none: the system's.
+    /// The authorities to trust, and certificates of servers themselves; none: the system's authorities.
     pub ca: Vec<PathBuf>,
     /// Our own certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
@@ -61,12 +65,15 @@ pub struct TlsFiles {
 #[derive(Debug, Clone)]
 pub struct TlsContents {
     roots: Arc<RootCertStore>,
+    named: Vec<NamedCertificate>,
     chain: Vec<CertificateDer<'static>>,
 }
 
 impl PartialEq for TlsContents {
     fn eq(&self, other: &Self) -> bool {
-        self.chain == other.chain && self.roots.roots == other.roots.roots
+        self.chain == other.chain
+            && self.named == other.named
+            && self.roots.roots == other.roots.roots
     }
 }
 
@@ -84,36 +91,65 @@ impl TlsFiles {
     /// # Errors
     /// [`TlsFileError`] names the file.
     pub fn read(&self) -> Result<(ClientConfig, TlsContents), TlsFileError> {
-        let roots = match self.ca.as_slice() {
-            [] => system_roots(),
-            ca => roots(ca)?,
+        let (roots, named) = match self.ca.as_slice() {
+            [] => (system_roots(), Vec::new()),
+            ca => {
+                let mut named = Vec::new();
+                for path in ca {
+                    named.extend(certificates(path)?.iter().filter_map(NamedCertificate::new));
+                }
+                (roots(ca)?, named)
+            }
         };
-        client_config(roots, self.identity.as_ref())
+        client_config(roots, named, self.identity.as_ref())
     }
 }
 
-/// A configuration that trusts `roots` and shows `identity`, a certificate and its key.
+/// A configuration that trusts `roots` as authorities and `named` as servers, and shows `identity`, a certificate and its key.
 ///
 /// # Errors
 /// [`TlsFileError`] names the file.
 pub fn client_config(
     roots: RootCertStore,
+    named: Vec<NamedCertificate>,
     identity: Option<&(PathBuf, PathBuf)>,
 ) -> Result<(ClientConfig, TlsContents), TlsFileError> {
     let roots = Arc::new(roots);
-    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let failed =
+        |error: &dyn std::error::Error| TlsFileError::new(Path::new("TLS"), error.to_string());
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| TlsFileError::new(Path::new("TLS"), error.to_string()))?
-        .with_root_certificates(Arc::clone(&roots));
+        .map_err(|error| failed(&error))?;
+    let builder = match named.is_empty() {
+        true => builder.with_root_certificates(Arc::clone(&roots)),
+        false => {
+            let verifier = NamedOrSigned::new(provider, Arc::clone(&roots), named.clone());
+            let verifier = Arc::new(verifier.map_err(|error| failed(&error))?);
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+        }
+    };
     let Some((certificate, key)) = identity else {
         let chain = Vec::new();
-        return Ok((builder.with_no_client_auth(), TlsContents { roots, chain }));
+        let contents = TlsContents {
+            roots,
+            named,
+            chain,
+        };
+        return Ok((builder.with_no_client_auth(), contents));
     };
     let identity = certified_key(certificate, key)?;
     let chain = identity.cert.clone();
     let identity = Arc::new(SingleCertAndKey::from(identity));
     let config = builder.with_client_cert_resolver(identity);
-    Ok((config, TlsContents { roots, chain }))
+    let contents = TlsContents {
+        roots,
+        named,
+        chain,
+    };
+    Ok((config, contents))
 }
 
 /// Reads a certificate chain and its key, and checks that they belong together.

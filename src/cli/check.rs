@@ -3,6 +3,7 @@
 use std::{
     io,
     path::Path,
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -26,6 +27,7 @@ use crate::{
         },
     },
     request::{
+        forward::tls::ClientTls,
         policy::settings::Ambiguous,
         route::{Page, ServiceCall, TokenCall, settings::FlowAt},
     },
@@ -40,7 +42,7 @@ use crate::{
         },
         config::{Config, json_schema},
     },
-    wire::server::tls::Tls,
+    wire::{server::tls::Tls, stream::tls_error},
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.
@@ -461,19 +463,38 @@ fn nonce_location(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     Ok(format!("{} is a nonce window", path.display()))
 }
 
-fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
+fn api(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     let params = live::upstream_params(config).map_err(StartError::from)?;
-    let Some((name, params)) = config.upstream.api_url.as_ref().zip(params) else {
+    let Some((name, mut params)) = config.upstream.api_url.as_ref().zip(params) else {
         return Ok("none: the proxy in front forwards what forward-auth permits".to_owned());
     };
     let address = params.address.to_string();
+    let asked = params.tls.as_mut().and_then(ClientTls::note_demand);
+    let is_asked = || {
+        asked
+            .as_ref()
+            .is_some_and(|asked| asked.load(Ordering::Relaxed))
+    };
     block_on(async {
         let apart = api_loop::check(config, &config.listeners()).await;
         apart.map_err(StartError::from)?;
+        const IDENTITY: &str = "name one in upstream.tls.certificate and upstream.tls.key";
         let Err(error) = inspect::reach_api(params).await else {
+            if is_asked() {
+                warnings.push(format!(
+                    "upstream.api_url: {name} asks for a client certificate; if it demands one, {IDENTITY}"
+                ));
+            }
             return Ok(format!("{name} takes connections"));
         };
-        let fix = certificate_fix(&error, "upstream.tls.ca", "upstream.tls.server_name");
+        let is_ours = matches!(
+            tls_error(&error),
+            Some(rustls::Error::InvalidCertificate(_))
+        );
+        let fix = match is_asked() && !is_ours {
+            true => Some(format!("it asks for a client certificate: {IDENTITY}")),
+            false => certificate_fix(&error, "upstream.tls.ca", "upstream.tls.server_name"),
+        };
         let fix = fix.unwrap_or("start the API or correct the URL".to_owned());
         Err(CommandError::failed(format!(
             "upstream.api_url: {name}: {address} cannot be reached: {error}; {fix}"
@@ -483,12 +504,26 @@ fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
 
 /// The fix for a server's certificate that is not accepted, if that is the error.
 fn certificate_fix(error: &io::Error, ca: &str, name: &str) -> Option<String> {
-    use rustls::{CertificateError as Invalid, Error::InvalidCertificate};
-    let error = error.get_ref()?.downcast_ref()?;
-    match error {
+    use rustls::{
+        CertificateError::{self as Invalid, NotValidForNameContext as OtherName},
+        Error::InvalidCertificate,
+    };
+    match tls_error(error)? {
         InvalidCertificate(Invalid::UnknownIssuer) => Some(format!(
-            "name the file of the authority that signed its certificate in {ca}"
+            "name the file of the authority that signed its certificate, or of this certificate itself, in {ca}"
         )),
+        InvalidCertificate(Invalid::Expired | Invalid::ExpiredContext { .. }) => {
+            Some("renew its certificate".to_owned())
+        }
+        InvalidCertificate(OtherName { presented, .. }) if presented.is_empty() => {
+            Some(format!("{ca} can name the file of this certificate itself"))
+        }
+        InvalidCertificate(Invalid::Other(_)) => {
+            Some(format!("{ca} can name the file of this certificate itself"))
+        }
+        InvalidCertificate(Invalid::BadSignature) | rustls::Error::AlertReceived(_) => {
+            Some("docs/api.md has the ways".to_owned())
+        }
         InvalidCertificate(Invalid::NotValidForName | Invalid::NotValidForNameContext { .. }) => {
             Some(format!(
                 "its certificate is for another name: correct the URL, or set {name}"

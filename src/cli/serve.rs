@@ -31,8 +31,10 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     let file = args.config.clone();
     let reload: Reload = Box::new(move || file.load().map_err(|problems| problems.to_string()));
     let served = block_on(async {
-        let app = App::prepare(config, log, Some(reload), sockets).await?;
-        app.run().await
+        match App::prepare(config, log, Some(reload), sockets).await? {
+            Some(app) => app.run().await,
+            None => Ok(()),
+        }
     })?;
     served.map_err(|error| CommandError::from(error).about(args.config.path().display()))?;
     Ok(Output::default())

@@ -62,22 +62,77 @@ macro_rules! each {
     };
 }
 
-/// A server that does not answer in TLS.
+/// Why a TLS handshake with a server has failed, where old servers fail, and the fix.
 #[derive(Debug, Error)]
-#[error(
-    "the server does not speak TLS on that port: write http:// (redis:// for Redis), or the port of TLS"
-)]
-pub struct PlainServer(#[source] io::Error);
+#[error("{problem}")]
+pub struct HandshakeError {
+    problem: &'static str,
+    #[source]
+    cause: io::Error,
+}
 
-impl PlainServer {
-    /// Names the error of a handshake if it was this; any other is returned as it is.
+impl HandshakeError {
+    /// Names the error of a handshake, if it has a name; any other is returned as it is.
     pub fn named(error: io::Error) -> io::Error {
-        let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
-        match cause {
-            Some(rustls::Error::InvalidMessage(_)) => io::Error::new(error.kind(), Self(error)),
-            _ => error,
+        match tls_error(&error).and_then(handshake_problem) {
+            Some(problem) => {
+                let kind = error.kind();
+                let cause = error;
+                io::Error::new(kind, Self { problem, cause })
+            }
+            None => error,
         }
     }
+}
+
+/// The error of TLS inside an error of a connection.
+pub fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    let inner = error.get_ref()?;
+    match inner.downcast_ref::<HandshakeError>() {
+        Some(named) => tls_error(&named.cause),
+        None => inner.downcast_ref(),
+    }
+}
+
+fn handshake_problem(error: &rustls::Error) -> Option<&'static str> {
+    use rustls::{
+        AlertDescription as Alert,
+        CertificateError::{self as Invalid, NotValidForNameContext as OtherName},
+        Error::{AlertReceived, InvalidCertificate, InvalidMessage, PeerIncompatible},
+        PeerIncompatible as Lacks,
+    };
+    Some(match error {
+        InvalidMessage(_) => {
+            "the server does not speak TLS on that port: write http:// (redis:// for Redis), or the port of TLS"
+        }
+        AlertReceived(Alert::ProtocolVersion)
+        | PeerIncompatible(Lacks::ServerDoesNotSupportTls12Or13)
+        | PeerIncompatible(Lacks::ServerTlsVersionIsDisabledByOurConfig) => {
+            "the server speaks TLS 1.1 or older, and TLS 1.2 is needed: update it, or put a TLS proxy on its machine in front of it"
+        }
+        AlertReceived(Alert::HandshakeFailure | Alert::InsufficientSecurity) => {
+            "the server accepts none of our ciphers, or demands a client certificate: allow TLS 1.3, or ECDHE with AES-GCM \
+             or ChaCha20 in TLS 1.2, or put a TLS proxy on its machine in front of it"
+        }
+        AlertReceived(Alert::CertificateRequired) => "the server demands a client certificate",
+        InvalidCertificate(OtherName { presented, .. }) if presented.is_empty() => {
+            "the certificate has no subjectAltName, and its common name does not count: make one with subjectAltName, or \
+             trust this very certificate"
+        }
+        InvalidCertificate(Invalid::Other(other)) => match other.0.downcast_ref()? {
+            webpki::Error::CaUsedAsEndEntity => {
+                "the certificate is an authority's: make one with basicConstraints=CA:FALSE, or trust this very certificate"
+            }
+            webpki::Error::UnsupportedCertVersion => {
+                "the certificate has version 1: make one of version 3, or trust this very certificate"
+            }
+            _ => return None,
+        },
+        InvalidCertificate(Invalid::BadSignature) => {
+            "the key does not fit the certificate, or it is RSA with fewer than 2,048 bits: make a new key and certificate"
+        }
+        _ => return None,
+    })
 }
 
 impl Stream {
@@ -92,7 +147,7 @@ impl Stream {
     ) -> io::Result<Self> {
         let connector = TlsConnector::from(Arc::clone(config));
         let stream = connector.connect(name.clone(), stream).await;
-        let stream = stream.map_err(PlainServer::named)?;
+        let stream = stream.map_err(HandshakeError::named)?;
         Ok(Self::Tls(Box::new(stream.into())))
     }
 
@@ -196,7 +251,7 @@ mod tests {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 stream.write_all(answer).await.unwrap();
             });
-            let (config, _) = client_config(RootCertStore::empty(), None).unwrap();
+            let (config, _) = client_config(RootCertStore::empty(), Vec::new(), None).unwrap();
             let name = ServerName::try_from("localhost").unwrap();
             let stream = TcpStream::connect(address).await.unwrap();
             let error = Stream::secure(stream, &Arc::new(config), &name)

@@ -21,6 +21,7 @@ mod records {
     mod ended_tokens;
     mod postgres;
     mod shared_nonces;
+    mod unfit_databases;
 }
 mod request {
     mod assertion;

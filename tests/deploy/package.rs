@@ -297,6 +297,18 @@ fn the_image_and_the_unit_set_a_tunable_that_glibc_knows() {
 }
 
 #[test]
+fn the_unit_starts_the_service_again_without_end() {
+    let unit = read("deploy/countersign.service");
+    for line in [
+        "StartLimitIntervalSec=0",
+        "Restart=on-failure",
+        "RestartSec=2",
+    ] {
+        assert!(unit.lines().any(|it| it == line), "{line}");
+    }
+}
+
+#[test]
 #[ignore = "needs root and buildah: tests/run packages"]
 fn the_image_runs_without_root_and_on_a_read_only_root() {
     let directory = tempfile::TempDir::new().unwrap();

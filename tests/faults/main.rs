@@ -25,6 +25,7 @@ mod logins;
 mod names;
 mod reload;
 mod slow;
+mod start;
 mod streams;
 mod window;
 

@@ -145,13 +145,7 @@ impl Postgres {
     /// Starts it again after [`Self::stop`] and waits until it takes connections.
     #[track_caller]
     pub fn start_again(&self) {
-        let path = self.directory.path().join("log");
-        let log = fs::File::options().create(true).append(true).open(path);
-        let mut server = program("postgres");
-        server.arg("-D").arg(self.directory.path().join("data"));
-        server.stdout(Stdio::null()).stderr(log.unwrap());
-        let child = server.spawn().unwrap();
-        *self.child.lock().unwrap() = Some(child);
+        self.start_soon();
         let begun = Instant::now();
         while !self.is_ready() {
             let log = || fs::read_to_string(self.directory.path().join("log"));
@@ -160,6 +154,17 @@ impl Postgres {
             assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", log());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Starts it again after [`Self::stop`]; it may take no connections yet when this returns.
+    pub fn start_soon(&self) {
+        let path = self.directory.path().join("log");
+        let log = fs::File::options().create(true).append(true).open(path);
+        let mut server = program("postgres");
+        server.arg("-D").arg(self.directory.path().join("data"));
+        server.stdout(Stdio::null()).stderr(log.unwrap());
+        let child = server.spawn().unwrap();
+        *self.child.lock().unwrap() = Some(child);
     }
 
     fn is_ready(&self) -> bool {

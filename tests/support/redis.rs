@@ -249,10 +249,15 @@ impl RedisServer {
         self.child.wait().unwrap();
     }
 
-    /// Starts a killed server again, with its data on disk.
-    pub fn start_again(&mut self) {
+    /// Starts a killed server again, with its data on disk, which it may still load when this returns.
+    pub fn start_loading(&mut self) {
         let directory = self.directory.path();
         self.child = spawn("redis-server", &self.arguments, directory, false);
+    }
+
+    /// Starts a killed server again, with its data on disk.
+    pub fn start_again(&mut self) {
+        self.start_loading();
         assert!(self.is_up_in_time(), "the server starts again");
     }
 

@@ -66,7 +66,7 @@ fn an_api_with_a_wrong_certificate_is_502_and_the_log_says_why() {
             "UnknownIssuer",
             "upstream.tls.ca",
         ),
-        (expired, "expired", "start the API or correct the URL"),
+        (expired, "expired", "renew its certificate"),
     ] {
         let api = Upstream::over_tls_with(server(&identity, None));
         let proxy = trusting(Proxy::in_front_of(&api), &authority).start();

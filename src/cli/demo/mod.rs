@@ -118,6 +118,9 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
         }
         _ => error.to_string(),
     })?;
+    let Some(app) = app else {
+        return Ok(());
+    };
     let first = app.addresses.first().copied().unwrap_or(listen);
     let base = format!("http://{first}");
     let accounts = Accounts::create(app.services(), application_address).await?;

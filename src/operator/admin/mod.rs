@@ -142,7 +142,8 @@ impl Admin {
             matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
         let is_network = request.body().caller().peer.address.is_some();
         if !is_open || !self.any_host && is_network {
-            self.check_host(&request)?;
+            let live = self.shared.live.load();
+            check_host(&request, live.admin_hosts.iter())?;
         }
         let is_jwk_set = path == "/jwks.json" && !self.is_probe;
         // From here on the store may be another process's.
@@ -162,7 +163,8 @@ impl Admin {
             "/readyz" => Ok(self.ready().await),
             "/metrics" if is_open => {
                 let metrics = &self.shared.metrics;
-                let is_ready = !self.is_announced() && self.readiness.report().0;
+                let is_ready =
+                    !self.is_announced() && readiness::report(&self.readiness.conditions).0;
                 metrics.ready.set(is_ready.into());
                 Ok(OwnResponse::new(
                     200,
@@ -211,35 +213,34 @@ impl Admin {
         if self.is_announced() {
             return text(503, "not ready: draining\n");
         }
-        let readiness = &self.readiness;
-        readiness.check().await;
-        match readiness.report() {
+        self.readiness.check().await;
+        match readiness::report(&self.readiness.conditions) {
             (true, report) => text(200, &report),
             (false, report) => text(503, &report),
         }
     }
+}
 
-    /// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
-    /// address, a name under `localhost`, or a name of `admin.hosts`, as Host or in the target.
-    fn check_host(&self, request: &Request<RequestBody>) -> Result<(), ParseRejection> {
-        let host = single(request.headers(), &header::HOST).ok().flatten();
-        let host = Authority::parse(host.unwrap_or_default()).map_err(|_| INVALID_HOST)?;
-        let named = Authority::parse(host_of(request)).map_err(|_| INVALID_HOST)?;
-        match [host, named]
-            .iter()
-            .all(|named| self.is_known_host(named.host))
-        {
-            true => Ok(()),
-            false => Err(ParseRejection::Misdirected),
-        }
-    }
-
-    fn is_known_host(&self, host: &str) -> bool {
-        let live = self.shared.live.load();
-        let mut names = live.admin_hosts.iter();
+/// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
+/// address, a name under `localhost`, or one of `names`, those of `admin.hosts`, as Host or in the target.
+///
+/// # Errors
+/// [`ParseRejection::Misdirected`], if the request names another host, and a malformed Host.
+pub fn check_host<'n>(
+    request: &Request<RequestBody>,
+    names: impl Iterator<Item = &'n String> + Clone,
+) -> Result<(), ParseRejection> {
+    let host = single(request.headers(), &header::HOST).ok().flatten();
+    let host = Authority::parse(host.unwrap_or_default()).map_err(|_| INVALID_HOST)?;
+    let named = Authority::parse(host_of(request)).map_err(|_| INVALID_HOST)?;
+    let is_known = |host: &str| {
         without_brackets(host).parse::<IpAddr>().is_ok()
             || is_localhost(host)
-            || names.any(|name| host.eq_ignore_ascii_case(name))
+            || names.clone().any(|name| host.eq_ignore_ascii_case(name))
+    };
+    match is_known(host.host) && is_known(named.host) {
+        true => Ok(()),
+        false => Err(ParseRejection::Misdirected),
     }
 }
 
@@ -261,7 +262,8 @@ fn admin_actor(by: Tool, holder: &TokenHolder, address: Option<IpAddr>) -> Actor
     }
 }
 
-fn text(status: u16, text: &str) -> OwnResponse {
+/// A response of plain text, which is not stored.
+pub fn text(status: u16, text: &str) -> OwnResponse {
     let kind = "text/plain; charset=utf-8";
     OwnResponse::new(status, kind, text.to_owned(), Verdict::Page).never_stored()
 }

@@ -104,21 +104,21 @@ impl Readiness {
         });
         conditions.set(Condition::NonceWindowFilling, cause);
     }
+}
 
-    /// The conditions that last, one a line, and whether one of them stops signed calls.
-    pub fn report(&self) -> (bool, String) {
-        let (mut is_ready, mut lines) = (true, String::new());
-        for (condition, active) in self.conditions.active() {
-            let stops = condition.stops_signed_calls();
-            is_ready &= !stops;
-            let what = if stops { "not ready" } else { "degraded" };
-            let (name, since, cause) = (condition.as_str(), active.since, active.cause);
-            // Writing to a `String` never fails.
-            let _ = writeln!(lines, "{what}: {name} since {since}: {cause}");
-        }
-        if is_ready {
-            lines.insert_str(0, "ready\n");
-        }
-        (is_ready, lines)
+/// The conditions that last, one a line, and whether none of them stops signed calls.
+pub fn report(conditions: &Conditions) -> (bool, String) {
+    let (mut is_ready, mut lines) = (true, String::new());
+    for (condition, active) in conditions.active() {
+        let stops = condition.stops_signed_calls();
+        is_ready &= !stops;
+        let what = if stops { "not ready" } else { "degraded" };
+        let (name, since, cause) = (condition.as_str(), active.since, active.cause);
+        // Writing to a `String` never fails.
+        let _ = writeln!(lines, "{what}: {name} since {since}: {cause}");
     }
+    if is_ready {
+        lines.insert_str(0, "ready\n");
+    }
+    (is_ready, lines)
 }

@@ -57,6 +57,7 @@ fn open(params: StoreParams) -> Result<Arc<Store>, OpenProblem> {
     // Any other opening rejects clear secrets in an encrypted store: their writer did not have the key.
     let accepts_clear = matches!(opening, Opening::Reseal | Opening::Check);
     let seal = Seal::sealed(&keys, accepts_clear)?;
+    let is_server = matches!(backend, Backend::Postgres(_));
     let store = match backend {
         Backend::Sqlite(path) => {
             let engine = SqliteStore::open(&path, !seal.has_no_key())?;
@@ -68,7 +69,11 @@ fn open(params: StoreParams) -> Result<Arc<Store>, OpenProblem> {
             Store::new(engine, seal, external)
         }
     };
-    block_on(store.prepare(opening))??;
+    block_on(store.prepare(opening))?.map_err(|problem| match problem {
+        // No file of ours can be damaged there.
+        OpenProblem::Failed(cause) if is_server => OpenProblem::ServerFails(cause),
+        problem => problem,
+    })?;
     Ok(Arc::new(store))
 }
 

@@ -106,6 +106,16 @@ pub enum OpenProblem {
     /// No server of the URL answers, lets us in and accepts writes.
     #[error("cannot be reached; see the cause, and correct store.url or start the server")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    /// The encoding of the database lacks characters.
+    #[error(
+        "has the encoding {0}, which lacks characters that callers may send; use a database made with ENCODING 'UTF8' TEMPLATE template0"
+    )]
+    Encoding(String),
+    /// Transactions of one connection are in several sessions.
+    #[error(
+        "a pooler changes the session between transactions, which loses settings, prepared statements and notifications; name the server itself, or set the pooler to keep a session for each connection (pool_mode = session)"
+    )]
+    SessionChanges,
     /// A build before the first release has made the store.
     #[error(
         "was made by an unreleased build of countersign; export it with that build, move it away, and import the export into a new store"
@@ -154,6 +164,9 @@ pub enum OpenProblem {
     /// The secrets are sealed with another key.
     #[error("is encrypted with another key; correct store.encryption_key_file")]
     WrongKey,
+    /// A server that was reached fails.
+    #[error("is reached, and does not serve the store; see the cause")]
+    ServerFails(#[source] Box<dyn Error + Send + Sync>),
     /// Something else: the disk, the system, a damaged file.
     #[error("cannot be opened; see the cause, and restore a backup if the file is damaged")]
     Failed(#[source] Box<dyn Error + Send + Sync>),

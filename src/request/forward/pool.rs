@@ -18,10 +18,11 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::AsyncReadExt as _,
     net::UnixStream,
     sync::Mutex,
     task::spawn_local,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -32,10 +33,13 @@ use crate::{
         body::Pieces,
         outbound::Dialer,
         server::{caller_stream::HeaderCase, request::RequestBody},
-        stream::{HTTP2, Stream, Unread},
+        stream::{HTTP2, HandshakeError, Stream, Unread},
         watched::{Watch, WatchedStream},
     },
 };
+
+/// The time for which [`Pool::probe`] waits after a handshake: more than a round trip.
+const PROBE: Duration = Duration::from_millis(500);
 
 /// The address of the API.
 #[derive(Debug, Clone)]
@@ -309,6 +313,25 @@ impl Pool {
             .await
             .map_err(|_| ForwardFault::ApiTooSlow)?
             .map_err(ForwardFault::Unreachable)
+    }
+
+    /// Connects, and with TLS waits for a moment: with TLS 1.3 the API ends a connection without a certificate of ours only after the
+    /// handshake.
+    ///
+    /// # Errors
+    /// [`ForwardFault::Unreachable`], or [`ForwardFault::ApiTooSlow`] past `connect_timeout`.
+    pub async fn probe(&self) -> Result<(), ForwardFault> {
+        let deadline = Instant::now() + self.params.connect_timeout;
+        let opened = timeout_at(deadline, self.open(self.params.http2, deadline)).await;
+        let opened = opened.map_err(|_| ForwardFault::ApiTooSlow)?;
+        let mut stream = opened.map_err(ForwardFault::Unreachable)?;
+        // A server that says nothing waits for a request.
+        if let Stream::Tls(stream) = &mut stream
+            && let Ok(Err(error)) = timeout(PROBE, stream.read_u8()).await
+        {
+            return Err(ForwardFault::Unreachable(HandshakeError::named(error)));
+        }
+        Ok(())
     }
 
     /// Gives no more requests to the connection of `lease`.

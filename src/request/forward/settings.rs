@@ -83,7 +83,7 @@ section! {
 section! {
     /// TLS to an https:// API. Read again on SIGHUP and when a file changes.
     UpstreamTlsSettings["upstream.tls"] {
-        /// The authorities to trust, PEM.
+        /// The authorities to trust, PEM, and certificates of the API itself, whose name is not compared then.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "api-ca.pem"], reload;
         /// Our own certificate, PEM, for an API that demands one.
         certificate: Option<PathBuf> [else "none": "client.pem"], reload;

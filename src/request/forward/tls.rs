@@ -1,8 +1,17 @@
 //! TLS to the API.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use rustls::{ClientConfig, pki_types::ServerName};
+use rustls::{
+    ClientConfig, SignatureScheme, client::ResolvesClientCert, pki_types::ServerName,
+    sign::CertifiedKey,
+};
 
 use crate::{
     base::tls::{TlsContents, TlsFiles},
@@ -42,6 +51,34 @@ impl PartialEq for ClientTls {
         self.name == other.name
             && self.config.alpn_protocols == other.config.alpn_protocols
             && self.contents == other.contents
+    }
+}
+
+impl ClientTls {
+    /// Notes from now on whether the server asks for a certificate of ours. `None`: it gets one.
+    pub fn note_demand(&mut self) -> Option<Arc<AtomicBool>> {
+        if self.config.client_auth_cert_resolver.has_certs() {
+            return None;
+        }
+        let asked = Arc::new(AtomicBool::new(false));
+        let config = Arc::make_mut(&mut self.config);
+        config.client_auth_cert_resolver = Arc::new(Demand(Arc::clone(&asked)));
+        Some(asked)
+    }
+}
+
+/// Has no certificate, and notes that one is asked for.
+#[derive(Debug)]
+struct Demand(Arc<AtomicBool>);
+
+impl ResolvesClientCert for Demand {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.store(true, Ordering::Relaxed);
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        false
     }
 }
 

@@ -14,7 +14,9 @@ use super::{
 use crate::{
     base::{language::PageFileError, random::NoRandomness, tls::TlsFileError},
     operator::admin::tokens::TokenFileError,
-    records::store::{StoreError, settings::StoreSettingError},
+    records::store::{OpenProblem, StoreError, StoreOpenError, redis, settings::StoreSettingError},
+    run::config::Config,
+    telemetry::conditions::Condition,
     wire::server::tls::TlsError,
 };
 
@@ -94,6 +96,31 @@ impl StartError {
             address: address.to_string(),
             source,
             fix,
+        }
+    }
+
+    /// The condition, if something that the start needs over the network does not serve yet. A login that it rejects counts too:
+    /// roles and passwords may be made after this start.
+    pub(super) fn outage(&self, config: &Config) -> Option<Condition> {
+        let store = (config.store.file().is_none()).then_some(Condition::Store);
+        match self {
+            Self::Store(StoreServiceError::Open(StoreOpenError {
+                problem: OpenProblem::Unreachable(_) | OpenProblem::ServerFails(_),
+                ..
+            })) => Some(Condition::Store),
+            Self::Store(StoreServiceError::Lookup(error)) if error.is_outage() => {
+                Some(Condition::Store)
+            }
+            Self::Unavailable(StoreError::Unavailable(_))
+            | Self::Nonces(NonceServiceError::Store(StoreError::Unavailable(_))) => store,
+            Self::Nonces(NonceServiceError::Redis(
+                redis::RedisOpenError::Unreachable { .. }
+                | redis::RedisOpenError::Failed {
+                    source: StoreError::Unavailable(_),
+                    ..
+                },
+            )) => Some(Condition::Nonces),
+            _ => None,
         }
     }
 

@@ -86,8 +86,8 @@ pub fn signing_keys(config: &Config) -> Result<Vec<String>, StartError> {
 /// # Errors
 /// No connection can be made, or not within `upstream.connect_timeout`.
 pub async fn reach_api(params: PoolParams) -> io::Result<()> {
-    match Pool::new(params).connect(false).await {
-        Ok(_) => Ok(()),
+    match Pool::new(params).probe().await {
+        Ok(()) => Ok(()),
         Err(ForwardFault::Unreachable(error)) => Err(error),
         Err(_) => {
             let problem = "no connection within upstream.connect_timeout";

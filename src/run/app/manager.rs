@@ -7,6 +7,7 @@ use tokio::{
     task::spawn_local,
     time::{MissedTickBehavior, interval},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::telemetry::heartbeats::Heartbeats;
 
@@ -38,12 +39,10 @@ pub(super) fn beat() -> Duration {
 }
 
 /// Feeds the watchdog, if there is one, while each worker has a heartbeat: the service manager ends a process in which one
-/// hangs, and starts it again.
-pub(super) fn feed_watchdog(heartbeats: Arc<Heartbeats>) {
-    let Some(period) = sd_notify::watchdog_enabled() else {
-        return;
-    };
-    spawn_local(async move {
+/// hangs, and starts it again. Dropping the result ends it.
+pub(super) fn feed_watchdog(heartbeats: Arc<Heartbeats>) -> Option<AbortOnDropHandle<()>> {
+    let period = sd_notify::watchdog_enabled()?;
+    let feeding = spawn_local(async move {
         let half = (period / 2).max(Duration::from_millis(1));
         let mut ticks = interval(half);
         // Workers need this time between two checks, also after this thread had to wait.
@@ -59,4 +58,5 @@ pub(super) fn feed_watchdog(heartbeats: Arc<Heartbeats>) {
             }
         }
     });
+    Some(AbortOnDropHandle::new(feeding))
 }

@@ -22,6 +22,7 @@ mod tests {
 }
 pub mod traces;
 mod upkeep;
+mod waiting;
 mod watch;
 pub mod workers;
 
@@ -39,6 +40,7 @@ use self::{
     signals::{Signal, Signals},
     sockets::{Addresses, Sockets},
     start::Checked,
+    waiting::PROBE,
     workers::{Common, Listeners},
 };
 use crate::{
@@ -75,12 +77,15 @@ pub struct App {
     bound: Vec<BoundAddress>,
     /// The addresses of passed sockets.
     passed: Addresses,
+    /// The log has the addresses of the listeners.
+    is_logged: bool,
     /// The bound addresses of the public listeners.
     pub addresses: Vec<SocketAddr>,
 }
 
 impl App {
-    /// Opens and binds everything. Runs within a tokio runtime. Without `reload` there is no file to read again.
+    /// Opens and binds everything. Runs within a tokio runtime. Without `reload` there is no file to read again. `None`: a signal
+    /// has ended the start.
     ///
     /// # Errors
     /// [`StartError`]; nothing incomplete remains.
@@ -89,13 +94,16 @@ impl App {
         log: LogControl,
         reload: Option<Reload>,
         sockets: Sockets,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Option<Self>, StartError> {
         // Before anything that takes time: until then a signal to reload ends the process.
         let signals = Signals::new().map_err(StartError::System)?;
         let checked = Box::pin(Checked::read(config, sockets)).await?;
         let bound = Box::pin(checked.bind()).await?;
         let mut app = Box::pin(bound.open(log, reload, signals)).await?;
-        app.note_certificate_dates();
+        match &mut app {
+            Some(app) => app.note_certificate_dates(),
+            None => tracing::info!("ended"),
+        }
         Ok(app)
     }
 
@@ -124,21 +132,12 @@ impl App {
     pub async fn run(mut self) -> Result<(), StartError> {
         let upkeep = upkeep::start(&self.services);
         let listeners = std::mem::take(&mut self.listeners);
-        let forward_auth = listeners
-            .forward_auth
-            .as_ref()
-            .map(|bound| bound.at.clone());
         let threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
-        for address in &self.addresses {
-            tracing::info!(listener = "public", %address, "listening");
-        }
-        if let Some(address) = forward_auth {
-            tracing::info!(listener = "forward-auth", %address, "listening");
+        if !self.is_logged {
+            waiting::log_listeners(&self.bound);
         }
         for (key, bound) in std::mem::take(&mut self.admin) {
-            let is_probe = key == "admin.probe_listen";
-            let name = if is_probe { "probe" } else { "admin" };
-            tracing::info!(listener = name, address = %bound.at, "listening");
+            let is_probe = key == PROBE;
             let handler = Admin {
                 readiness: Arc::clone(&self.services.readiness),
                 shared: Arc::clone(&self.common.shared),
@@ -154,7 +153,7 @@ impl App {
             };
             bound.serve(Rc::new(handler));
         }
-        manager::feed_watchdog(Arc::clone(&self.common.heartbeats));
+        let _watchdog = manager::feed_watchdog(Arc::clone(&self.common.heartbeats));
         manager::tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 
         loop {

@@ -6,15 +6,12 @@ mod store;
 use std::{io, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use tokio::time::Instant;
+use tokio::{task::spawn_blocking, time::Instant};
 
+use self::nonces::{open_window, shared_window};
 pub use self::{
     nonces::{NonceServiceError, nonce_target, note_files, note_imported, write_high_water_mark},
     store::{StoreServiceError, is_store_missing, open_lookup, open_or_create_store, open_store},
-};
-use self::{
-    nonces::{open_window, shared_window},
-    store::open_store_with,
 };
 use super::{
     StartError,
@@ -31,8 +28,12 @@ use crate::{
         },
         pages::{PageServices, developer::DeveloperRates},
     },
-    records::store::{
-        OpenProblem, Opening, Store, StoreOpenError, cached::Cached, feed::ChangeHub, seal::SealKey,
+    records::{
+        self,
+        store::{
+            OpenProblem, Opening, Store, StoreOpenError, cached::Cached, feed::ChangeHub,
+            seal::SealKey,
+        },
     },
     request::{
         rejections::Rejections,
@@ -219,7 +220,13 @@ pub async fn open(
 /// checked once there is a schema.
 async fn open_checked_store(config: &Config) -> Result<Arc<Store>, StartError> {
     let lookup = open_lookup(config, Opening::Serve)?;
-    let store = open_store_with(config, Opening::Serve, lookup.clone())?;
+    let params = config.store.params(Opening::Serve, lookup.clone());
+    let params = params.map_err(StoreServiceError::from)?;
+    // It blocks, and meanwhile others are answered.
+    let opened = spawn_blocking(|| records::store::open_store(params)).await;
+    let store = opened
+        .map_err(|error| StartError::System(io::Error::other(error)))?
+        .map_err(StoreServiceError::from)?;
     if let Some(lookup) = lookup {
         for finding in lookup.check().await.map_err(StoreServiceError::from)? {
             tracing::warn!("store.lookup.url: {finding}");

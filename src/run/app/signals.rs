@@ -42,6 +42,14 @@ impl Signals {
         }
     }
 
+    /// Ready with the next one that asks to end. A reload waits until [`Self::next`] asks for it.
+    pub(super) async fn asked_to_end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
     /// Ready with the next one that asks to end.
     pub(super) async fn ended(&mut self) {
         while !matches!(self.next().await, Signal::End) {}

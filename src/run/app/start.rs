@@ -23,14 +23,15 @@ use super::{
     bound::BoundListener,
     certificates::{Certificate, Dates, Stamps},
     descriptors, first, inspect, live, manager,
-    services::{self, Services},
+    services::Services,
     signals::Signals,
     sockets::{Addresses, PUBLIC, Sockets},
-    traces, watch,
+    traces,
+    waiting::Entrance,
+    watch,
     workers::{Common, Listeners},
 };
 use crate::{
-    base::clock::Clock,
     gateway::proxy::{Phase, Shared},
     operator::admin::{Control, console::Console},
     provider::login::PasswordPool,
@@ -154,28 +155,40 @@ impl Checked {
 }
 
 impl Bound {
-    /// Opens the services, and makes what requests need.
+    /// Opens the services, and makes what requests need. `None`: a signal has ended the start.
     ///
     /// # Errors
     /// [`StartError`] names the key at fault.
     pub(super) async fn open(
-        self,
+        mut self,
         log: LogControl,
         reload: Option<Reload>,
-        signals: Signals,
-    ) -> Result<App, StartError> {
+        mut signals: Signals,
+    ) -> Result<Option<App>, StartError> {
+        let tls = self.checked.tls.take();
+        let tls = tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls)));
+        let entrance = Entrance {
+            config: &self.checked.config,
+            deadline: self.checked.deadline,
+            tls: tls.as_ref(),
+            listeners: &self.listeners,
+            admin: &self.admin,
+            bound: &self.bound,
+        };
+        let opened = entrance.open(&mut signals).await?;
+        let Some((services, is_logged)) = opened else {
+            return Ok(None);
+        };
+        let services = Arc::new(services);
         let Checked {
             config,
             passed,
-            deadline,
             stamps,
-            tls,
             certificates,
             ..
         } = self.checked;
         let addresses = self.listeners.addresses.clone();
         let listener = first(&addresses);
-        let services = Arc::new(services::open(&config, Clock::system(), deadline).await?);
         watch::watch(&services);
         let live = live::live(&config, listener, &services)?;
         let passwords = PasswordPool::start(1, PasswordPool::QUEUE).map_err(StartError::System)?;
@@ -209,13 +222,13 @@ impl Bound {
             bounds: Arc::new(Bounds::new(connections, per_address)),
             // All of them come from the proxy in front.
             forward_auth_bounds: Arc::new(Bounds::new(connections, None)),
-            tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
+            tls,
             proxy_protocol: config.protocols.proxy_protocol,
             beat: manager::beat(),
             heartbeats: Arc::clone(&services.readiness.heartbeats),
             staying: Arc::new(AtomicUsize::new(config.workers().get())),
         };
-        Ok(App {
+        Ok(Some(App {
             config,
             log,
             reload,
@@ -230,8 +243,9 @@ impl Bound {
             dates: Dates::default(),
             bound: self.bound,
             passed,
+            is_logged,
             addresses,
-        })
+        }))
     }
 }
 

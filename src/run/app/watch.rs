@@ -5,7 +5,11 @@ use std::sync::Arc;
 use strum::VariantArray as _;
 
 use super::services::Services;
-use crate::telemetry::{conditions::Condition, log};
+use crate::telemetry::{
+    conditions::{Condition, Conditions},
+    log,
+    metrics::Metrics,
+};
 
 /// Lets the metrics show what the services count.
 pub(super) fn watch(services: &Services) {
@@ -33,15 +37,7 @@ pub(super) fn watch(services: &Services) {
                 shown.inc_by(count.get().saturating_sub(shown.get()));
             }
         }
-        for &condition in Condition::VARIANTS {
-            let family = if condition.stops_signed_calls() {
-                &metrics.not_ready
-            } else {
-                &metrics.degraded
-            };
-            let gauge = family.get_or_create(&[("cause", condition.as_str())]);
-            gauge.set(conditions.lasts(condition).into());
-        }
+        show_conditions(metrics, &conditions);
         let dropped = &metrics.dropped_lines;
         dropped.inc_by(log::dropped_lines().saturating_sub(dropped.get()));
         // A reload may have removed one.
@@ -52,6 +48,19 @@ pub(super) fn watch(services: &Services) {
             gauge.set(whole(one.seconds_left(clock.now())));
         }
     }));
+}
+
+/// Shows the conditions that last.
+pub(super) fn show_conditions(metrics: &Metrics, conditions: &Conditions) {
+    for &condition in Condition::VARIANTS {
+        let family = if condition.stops_signed_calls() {
+            &metrics.not_ready
+        } else {
+            &metrics.degraded
+        };
+        let gauge = family.get_or_create(&[("cause", condition.as_str())]);
+        gauge.set(conditions.lasts(condition).into());
+    }
 }
 
 fn whole(count: impl TryInto<i64>) -> i64 {

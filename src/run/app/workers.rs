@@ -111,6 +111,11 @@ impl Listeners {
         })
     }
 
+    /// Every socket of the public listeners.
+    pub fn public(&self) -> impl Iterator<Item = &TcpListener> {
+        self.by_worker.iter().flatten()
+    }
+
     /// Shares passed sockets among the workers, which accept from one queue.
     ///
     /// # Errors

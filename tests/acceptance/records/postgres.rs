@@ -99,7 +99,6 @@ fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
     for (role, tokens, expected) in [
         ("reader", "nowhere", "store.lookup.token_sql: "),
         ("postgres", "tokens", "store.lookup.url: "),
-        ("nobody", "tokens", "store.lookup.url: "),
     ] {
         let wrong = Proxy::in_front_of(&api).config(&text(role, tokens));
         for ended in [wrong.serve_fails(), wrong.run(&["check"], "")] {

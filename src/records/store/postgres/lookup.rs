@@ -20,6 +20,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 use tokio_postgres::{
     Statement,
+    error::SqlState,
     types::{ToSql, Type},
 };
 
@@ -83,6 +84,14 @@ struct Query {
 pub struct LookupError {
     key: &'static str,
     problem: String,
+    is_outage: bool,
+}
+
+impl LookupError {
+    /// Whether the server cannot be reached, rather than the configuration wrong.
+    pub const fn is_outage(&self) -> bool {
+        self.is_outage
+    }
 }
 
 /// A query has failed, and nothing is known about the credential.
@@ -134,6 +143,7 @@ impl Lookup {
         let failed = |error: &(dyn std::error::Error + 'static)| LookupError {
             key: URL_KEY,
             problem: causes(error),
+            is_outage: false,
         };
         let location = params.url.location();
         let (servers, tls) = params.url.for_reading().map_err(|error| failed(&error))?;
@@ -182,13 +192,17 @@ impl Lookup {
         let failed = |problem: String| LookupError {
             key: URL_KEY,
             problem: format!("{location}: {problem}"),
+            is_outage: false,
         };
         let reached = self.pool.reach().await;
         reached.map_err(|error| {
             let cause = cause(&error);
-            failed(format!(
-                "cannot be reached; correct the URL or start the server: {cause}"
-            ))
+            let problem =
+                format!("cannot be reached; correct the URL or start the server: {cause}");
+            LookupError {
+                is_outage: true,
+                ..failed(problem)
+            }
         })?;
         // Before a connection runs code of others.
         let role = timeout(COMMAND_TIMEOUT, self.role()).await;
@@ -235,6 +249,7 @@ impl Lookup {
         let failed = |problem: String| LookupError {
             key: query.key,
             problem,
+            is_outage: false,
         };
         let nothing = format!("no such {:x}", RandomState::new().hash_one(query.key));
         let run = async {
@@ -277,7 +292,11 @@ impl Lookup {
             let mut conn = self.pool.take(query.purpose).await?;
             conn.client()?.batch_execute(BEGIN).await?;
             let (client, statement) = conn.prepare(&query.wrapped).await?;
-            let rows = client.query(&statement, &[&value]).await?;
+            let rows = match client.query(&statement, &[&value]).await {
+                // Text that the encoding of that database lacks is in none of its tables.
+                Err(error) if is_unknown_text(&error) => Vec::new(),
+                rows => rows?,
+            };
             // Not a commit: a setting that a function changed would stay.
             client.batch_execute("ROLLBACK").await?;
             conn.put_back();
@@ -370,6 +389,18 @@ impl Lookup {
     pub(in crate::records::store) fn reachable(&self) -> Result<()> {
         self.pool.check()
     }
+}
+
+/// Whether the encoding of the database has no such text.
+fn is_unknown_text(error: &tokio_postgres::Error) -> bool {
+    let code = error.code();
+    code.is_some_and(|code| {
+        [
+            SqlState::UNTRANSLATABLE_CHARACTER,
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+        ]
+        .contains(code)
+    })
 }
 
 /// The causes of a failure; this database is not the store.

@@ -88,10 +88,17 @@ impl PostgresStore {
         })
     }
 
-    /// Tries to reach a server.
+    /// Tries to reach a server, and checks that it can keep a store.
     pub(super) async fn reach(&self) -> Result<(), OpenProblem> {
-        let reached = self.pool.reach().await;
-        reached.map_err(|error| OpenProblem::Unreachable(error.into()))
+        let session = self.pool.session().await;
+        let session = session.map_err(|error| OpenProblem::Unreachable(error.into()))?;
+        if !matches!(&*session.encoding, "UTF8" | "SQL_ASCII") {
+            return Err(OpenProblem::Encoding(session.encoding));
+        }
+        match session.is_kept {
+            true => Ok(()),
+            false => Err(OpenProblem::SessionChanges),
+        }
     }
 }
 

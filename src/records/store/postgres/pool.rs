@@ -19,7 +19,9 @@ use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
-use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, Error, SimpleQueryMessage, Statement, error::SqlState,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -285,6 +287,41 @@ impl PostgresPool {
         reached.unwrap_or_else(|_| Err(PostgresFault::Silent.into()))
     }
 
+    /// Reaches a server as [`Self::reach`] does, and looks at what its sessions are.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub(super) async fn session(&self) -> Result<Session> {
+        let session = timeout(REACH, self.examine()).await;
+        session.unwrap_or_else(|_| Err(PostgresFault::Silent.into()))
+    }
+
+    /// A pooler gives a backend that is free to the next transaction, whoever begins it. While a second connection is in a
+    /// transaction, either both have one backend, or the first connection has another one than before; if the backends take
+    /// turns, in the second round.
+    async fn examine(&self) -> Result<Session> {
+        let connect = async || -> Result<(Client, AbortOnDropHandle<()>)> {
+            let connecting = self.connector.connect(&self.connector.servers.named);
+            let (client, task) = unless_it_panics(connecting).await??;
+            Ok((client, AbortOnDropHandle::new(task)))
+        };
+        let (client, _driven) = connect().await?;
+        let encoding = first_value(&client, "SHOW server_encoding").await?;
+        const BACKEND: &str = "SELECT pg_backend_pid()";
+        let before = first_value(&client, BACKEND).await?;
+        let (other, _driven) = connect().await?;
+        let mut is_kept = true;
+        for _ in 0..2 {
+            other.batch_execute("BEGIN").await?;
+            // Of a pooler with one backend, the first connection would wait for the end of that transaction.
+            is_kept = is_kept
+                && before != first_value(&other, BACKEND).await?
+                && before == first_value(&client, BACKEND).await?;
+            other.batch_execute("ROLLBACK").await?;
+        }
+        Ok(Session { encoding, is_kept })
+    }
+
     /// Examines an error; begins an outage if the server cannot be reached or cannot serve.
     pub(super) fn failed(self: &Arc<Self>, error: StoreError) -> StoreError {
         let StoreError::Unavailable(source) = &error else {
@@ -358,6 +395,24 @@ impl PostgresPool {
             failed = listening => failed,
         }?)
     }
+}
+
+/// What the sessions of a server are.
+pub(super) struct Session {
+    /// `server_encoding`.
+    pub(super) encoding: String,
+    /// A connection has one session from its begin to its end.
+    pub(super) is_kept: bool,
+}
+
+/// The first value that a query returns.
+async fn first_value(client: &Client, sql: &str) -> Result<String, Error> {
+    let messages = client.simple_query(sql).await?;
+    let value = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    Ok(value.unwrap_or_default().to_owned())
 }
 
 /// The settings of every connection.

@@ -183,7 +183,7 @@ impl PostgresUrl {
     pub(super) fn connector(&self) -> Result<(Servers, MakeRustlsConnect), TlsFileError> {
         let tls = match &self.tls {
             Some(files) => files.client_config()?,
-            None => client_config(RootCertStore::empty(), None)?.0,
+            None => client_config(RootCertStore::empty(), Vec::new(), None)?.0,
         };
         let tls = MakeRustlsConnect::new(tls);
         Ok((self.servers.clone(), tls))

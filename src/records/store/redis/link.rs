@@ -39,7 +39,7 @@ use crate::{
         io_thread::{IoThread, before},
         outage::{Outage, jittered},
     },
-    wire::{outbound::Dialer, stream::PlainServer},
+    wire::{outbound::Dialer, stream::HandshakeError},
 };
 
 /// The time that a call may take: callers are to get a response within a second.
@@ -420,7 +420,7 @@ impl LinkState {
                 let name = ServerName::try_from(host.clone())
                     .map_err(|_| RedisFault::Name(host.clone()))?;
                 let tls = tls.connect(name, tcp).await;
-                Box::new(tls.map_err(PlainServer::named)?)
+                Box::new(tls.map_err(HandshakeError::named)?)
             }
         };
         let mut info = RedisConnectionInfo::default()

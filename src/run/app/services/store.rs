@@ -38,14 +38,7 @@ pub enum StoreServiceError {
 /// # Errors
 /// [`StoreServiceError`] names key and file.
 pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<Store>, StoreServiceError> {
-    open_store_with(config, opening, open_lookup(config, opening)?)
-}
-
-pub(super) fn open_store_with(
-    config: &Config,
-    opening: Opening,
-    lookup: Option<Arc<Lookup>>,
-) -> Result<Arc<Store>, StoreServiceError> {
+    let lookup = open_lookup(config, opening)?;
     if opening == Opening::Existing && is_store_missing(config) {
         return Err(StoreServiceError::Missing(config.store.url.sqlite_path()));
     }
