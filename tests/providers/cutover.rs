@@ -145,6 +145,7 @@ impl Library {
     fn consent(&self, proxy: &Proxy, consumer: &Consumer) -> (Token, String) {
         let asks = Call::post("/oauth/request_token")
             .by(consumer)
+            .realm("books")
             .parameter("oauth_callback", CALLBACK);
         let request_token = token_of(&proxy.send(asks));
         let form = format!(

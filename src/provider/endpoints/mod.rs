@@ -4,6 +4,7 @@ pub mod access_token;
 pub mod exchange;
 pub mod request_token;
 pub mod revoke_token;
+pub mod scope;
 pub mod settings;
 pub mod user_field;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use http_body::Body as _;
 
 pub use self::exchange::BearerExchange;
-use self::user_field::UserField;
+use self::{scope::ScopeSettings, user_field::UserField};
 use crate::{
     base::clock::Clock,
     oauth::{Deviation, LocationRule},
@@ -43,6 +44,8 @@ pub struct Endpoints {
     pub rates: ConsumerRates,
     /// The most request tokens of a consumer that are open at once.
     pub max_request_tokens: u32,
+    /// How a request token call names the permissions that it wants.
+    pub scope: ScopeSettings,
     /// The parameters of the access token response that describe the user.
     pub user_parameters: Vec<(String, UserField)>,
     /// Informs the cache of credentials of revocations by a call.

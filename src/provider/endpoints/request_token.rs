@@ -5,7 +5,7 @@ use crate::{
     base::random,
     oauth::{Deviation, ProtocolParameter, ShapeError},
     provider::{
-        issue::{IssueRejection, callback, permissions},
+        issue::{IssueRejection, callback},
         respond::{Failure, OwnResponse},
     },
     records::store::{
@@ -35,17 +35,11 @@ pub(super) async fn respond(
     };
     let callback =
         callback::accept(&consumer.callbacks, requested).map_err(IssueRejection::Callback)?;
-    let mut scopes = request
-        .parameters
-        .find("scope")
-        .filter(|parameter| verified.covers(parameter.location));
-    let (scope, second) = (scopes.next(), scopes.next());
-    if second.is_some() {
-        return Err(IssueRejection::Scope("scope is given more than once").into());
-    }
-    let scope = scope.map(|parameter| parameter.value);
-    let permissions =
-        permissions::narrow(&consumer.permissions, scope).map_err(IssueRejection::Scope)?;
+    let parameters = request.parameters;
+    let signed = parameters.iter().filter(|it| verified.covers(it.location));
+    let sent = signed.map(|parameter| (parameter.name, parameter.value));
+    let scope = &endpoints.scope;
+    let permissions = scope.narrow(&consumer.permissions, sent, parameters.realm())?;
 
     let now = endpoints.clock.now();
     let token = RequestToken {

@@ -1,7 +1,6 @@
 //! The rules of issuing tokens: random values, accepted callbacks, granted permissions.
 
 pub mod callback;
-pub mod permissions;
 pub mod registration;
 mod rejection;
 

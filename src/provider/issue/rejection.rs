@@ -8,14 +8,19 @@ use super::callback::CallbackError;
 use crate::{telemetry::metrics::Verdict, wire::problem::Problem};
 
 /// The fault of the caller, or the decision of the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IssueRejection {
     /// The callback is not accepted.
     #[error(transparent)]
     Callback(#[from] CallbackError),
-    /// The scope is not accepted.
-    #[error("{0}")]
-    Scope(&'static str),
+    /// The permissions that it asks for are not accepted.
+    #[error("{name} {problem}")]
+    Scope {
+        /// The name of the parameter.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// The consumer has too many open request tokens.
     #[error("too many open request tokens")]
     TooManyRequestTokens {
@@ -46,7 +51,7 @@ impl IssueRejection {
     /// The verdict in logs and metrics.
     pub const fn verdict(&self) -> Verdict {
         match self {
-            Self::Callback(_) | Self::Scope(_) => Verdict::ParameterRejected,
+            Self::Callback(_) | Self::Scope { .. } => Verdict::ParameterRejected,
             Self::TooManyRequestTokens { .. } => Verdict::RateLimited,
             Self::TokenUnknown => Verdict::TokenRejected,
             Self::TokenExpired => Verdict::TokenExpired,
@@ -66,11 +71,7 @@ impl IssueRejection {
                 "oauth_callback",
                 "oauth_callback is not one that is registered for this consumer",
             ),
-            Self::Scope(_) => Problem::rejected(
-                verdict,
-                "scope",
-                "scope has a permission that is not registered for this consumer",
-            ),
+            Self::Scope { name, .. } => Problem::rejected(verdict, name, self.to_string()),
             Self::TooManyRequestTokens { retry_after } => Problem::plain(429, verdict)
                 .retry_after(*retry_after)
                 .advise("too many request tokens wait for a decision: exchange them, or wait until they expire"),

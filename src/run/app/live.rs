@@ -58,6 +58,7 @@ pub fn live(
         verify: verify.clone(),
         rates: rates.clone(),
         max_request_tokens: config.request_tokens.request_tokens_per_consumer.get(),
+        scope: config.scope.clone(),
         user_parameters: config.token_response.user_parameters(),
         feed: Arc::clone(&services.pages.feed),
         base: origins.base.clone(),

@@ -35,6 +35,7 @@ use crate::{
         manage::{setting::EffectiveSetting, settings::AuditSettings},
     },
     provider::{
+        endpoints::scope::ScopeSettings,
         endpoints::settings::{ExchangeSettings, RequestTokenSettings, TokenResponseSettings},
         login::settings::{LoginSettings, PasswordCheckSettings},
         pages::settings::{AuthorizePageSettings, PermissionSettings, SessionSettings},
@@ -135,6 +136,7 @@ config! {
     tokens: TokenSettings,
     ended_tokens: EndedTokenSettings,
     token_response: TokenResponseSettings,
+    scope: ScopeSettings,
     password_check: PasswordCheckSettings,
     login: LoginSettings,
     pages: PagesSettings,

@@ -270,7 +270,11 @@ fn token_response(config: &Config, found: &mut Findings) {
             [key] if !is_parameter(name) => "expected {PARAMETER}";
         }
     }
+    let between = &config.scope.separators;
+    let is_in_names = |separator: char| separator.to_string().parse::<Permission>().is_ok();
     report! { found;
+        ["scope.separators"] if between.is_empty() || !between.is_ascii() || between.contains(is_in_names) =>
+            "expected characters that no permission has, such as \" ,\"";
         ["tokens.user_id_parameter"] if tokens.user_id_parameter == tokens.screen_name_parameter =>
             "both are {}; give each a name of its own", tokens.user_id_parameter;
         ["tokens.profile"] if let Some(name) = twice =>

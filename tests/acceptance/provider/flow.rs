@@ -119,9 +119,60 @@ fn scope_narrows_the_permissions_of_the_token() {
     for call in [spoiled, scoped("unknown")] {
         token_of(&proxy.send(call.signed_as_described()));
     }
-    let none = "admin unknown read%20admin READ rea read,write read%09write r%E9ad %FF %20 %20%20";
+    let none = "admin unknown read%20admin READ rea read%09write r%E9ad %FF %20 %20%20";
     for scope in words(none).into_iter().chain([""]) {
         proxy.rejects(scoped(scope), 400, "parameter_rejected");
+    }
+}
+
+#[test]
+fn a_consumer_asks_for_permissions_by_the_names_of_its_old_provider() {
+    let permissions =
+        "permission = [{ name = 'books', title = 'Books' }, { name = 'loans', title = 'Loans' }]";
+    let mut proxy = Proxy::with(&Upstream::start(), permissions);
+    let options = format!("--callback {CALLBACK} --permission books --permission loans");
+    let (consumer, user) = (proxy.consumer_with("Reader", &options), proxy.user("alice"));
+    let asked = |proxy: &Proxy, call: Call| {
+        let request_token = token_of(&proxy.send(call));
+        let text = proxy.consent(&request_token, &user).1.answer.text();
+        ["Books", "Loans"].map(|title| text.contains(title))
+    };
+    let with = |query: &str| {
+        let call = Call::post(&format!("{REQUEST_TOKEN}{query}")).by(&consumer);
+        call.parameter("oauth_callback", CALLBACK)
+    };
+    assert_eq!(asked(&proxy, with("&scope=loans,books")), [true; 2]);
+    assert_eq!(asked(&proxy, with("&scope=,loans")), [false, true]);
+    // A realm is a wish only if it names a permission of the consumer.
+    for (realm, expected) in [
+        ("books", [true, false]),
+        ("loans books", [true; 2]),
+        ("https://api.example/", [true; 2]),
+        ("", [true; 2]),
+    ] {
+        assert_eq!(asked(&proxy, with("").realm(realm)), expected, "{realm}");
+    }
+    assert_eq!(
+        asked(&proxy, with("&scope=loans").realm("books")),
+        [false, true]
+    );
+    let answer = proxy.rejects(with("").realm("books fines"), 400, "parameter_rejected");
+    assert_eq!(
+        answer.form("oauth_parameters_rejected").as_deref(),
+        Some("realm")
+    );
+
+    proxy.reload("scope = { names = ['scopes', 'perms'], separators = '|' }");
+    assert_eq!(asked(&proxy, with("&scopes=loans%7Cbooks")), [true; 2]);
+    assert_eq!(asked(&proxy, with("&perms=books")), [true, false]);
+    assert_eq!(asked(&proxy, with("&scope=none")), [true; 2]);
+    for wrong in [
+        "&perms=books,loans",
+        "&perms=books&perms=books",
+        "&perms=books&scopes=books",
+        "&scopes=",
+    ] {
+        proxy.rejects(with(wrong), 400, "parameter_rejected");
     }
 }
 

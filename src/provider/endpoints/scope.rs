@@ -1,0 +1,112 @@
+//! The permissions that a request token asks for.
+
+use crate::{
+    base::{
+        names::Permission,
+        settings::{Reason, Text, distinct, plain_values, section},
+    },
+    provider::{
+        issue::IssueRejection,
+        respond::settings::{PARAMETER, is_parameter},
+    },
+};
+
+section! {
+    /// How a consumer says at the request token call which of its permissions it wants; otherwise it gets all.
+    ScopeSettings["scope"] {
+        /// The parameters that name permissions. At most one of them is sent. The realm of the Authorization header names permissions too, if one of its names is a permission of the consumer.
+        #[serde(deserialize_with = "distinct")] names: Vec<ScopeName> = ["scope"], reload;
+        /// The characters that separate the permissions in a value.
+        separators: String = " ,", reload;
+    }
+}
+
+/// The name of such a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeName(String);
+
+plain_values!(ScopeName);
+
+impl Text for ScopeName {
+    const EXPECTED: &'static str = PARAMETER;
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        match is_parameter(text) {
+            true => Ok(Self(text.to_owned())),
+            false => Err("".into()),
+        }
+    }
+}
+
+/// It names nothing: neither "all" nor "none" is a safe guess.
+const EMPTY: &str = "names no permission";
+/// It names a permission that the consumer is not registered for, or that does not exist.
+const NOT_REGISTERED: &str = "names a permission that is not registered for this consumer";
+/// It comes twice, or another of the names does too.
+const REPEATED: &str = "is sent more than once";
+
+impl ScopeSettings {
+    /// Narrows a consumer's registered permissions, in their order, to those that the call asks for. `sent` has the signed
+    /// parameters, decoded, and `realm` is that of the Authorization header: no signature covers it, and it can only narrow.
+    ///
+    /// # Errors
+    /// [`IssueRejection::Scope`]: `400 parameter_rejected` on the request token call.
+    pub fn narrow<'p>(
+        &self,
+        registered: &[Permission],
+        mut sent: impl Iterator<Item = (&'p [u8], &'p [u8])>,
+        realm: Option<&'p [u8]>,
+    ) -> Result<Vec<Permission>, IssueRejection> {
+        let scope = sent.find_map(|(name, value)| Some((self.name(name)?, value)));
+        if let Some((name, _)) = scope
+            && sent.any(|(name, _)| self.name(name).is_some())
+        {
+            return Err(rejected(name, REPEATED));
+        }
+        let is_asked = |asked: &[&[u8]], permission: &Permission| {
+            asked.contains(&permission.as_str().as_bytes())
+        };
+        let names_any = |asked: &Vec<&[u8]>| registered.iter().any(|it| is_asked(asked, it));
+        let realm = realm.map(|realm| self.split(realm)).filter(names_any);
+        let Some((name, asked)) = scope
+            .map(|(name, value)| (name, self.split(value)))
+            .or_else(|| Some(("realm", realm?)))
+        else {
+            return Ok(registered.to_vec());
+        };
+        if asked.is_empty() {
+            return Err(rejected(name, EMPTY));
+        }
+        let is_registered =
+            |name: &&[u8]| registered.iter().any(|it| it.as_str().as_bytes() == *name);
+        if !asked.iter().all(is_registered) {
+            return Err(rejected(name, NOT_REGISTERED));
+        }
+        Ok(registered
+            .iter()
+            .filter(|it| is_asked(&asked, it))
+            .cloned()
+            .collect())
+    }
+
+    /// The name of a parameter, if it is one of `names`.
+    fn name(&self, name: &[u8]) -> Option<&str> {
+        let mut names = self.names.iter();
+        names
+            .find(|known| known.0.as_bytes() == name)
+            .map(|known| &*known.0)
+    }
+
+    fn split<'v>(&self, value: &'v [u8]) -> Vec<&'v [u8]> {
+        let is_separator = |byte: &u8| self.separators.as_bytes().contains(byte);
+        value
+            .split(is_separator)
+            .filter(|name| !name.is_empty())
+            .collect()
+    }
+}
+
+fn rejected(name: &str, problem: &'static str) -> IssueRejection {
+    let name = name.to_owned();
+    IssueRejection::Scope { name, problem }
+}
