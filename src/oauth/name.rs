@@ -35,7 +35,60 @@ pub enum ProtocolParameter {
 /// The beginning of all names of protocol parameters, and of no others.
 pub(super) const OAUTH_PREFIX: &[u8] = b"oauth_";
 
+/// A name as some framework reads it (PHP, Rack, Express, ASP.NET): it skips white space and brackets in front, ends the name at NUL and
+/// at an index in brackets, takes dots, spaces and a bracket that is not closed for underscores, and ignores letter case.
+pub(super) fn folded_name(name: &[u8]) -> Vec<u8> {
+    let start = name.iter().position(|byte| !is_skipped(*byte));
+    let name = &name[start.unwrap_or(name.len())..];
+    let ends = |byte: u8| memchr::memchr(byte, name).unwrap_or(name.len());
+    let index = match (ends(b'['), ends(b']')) {
+        (opened, closed) if opened < closed && closed == name.len() => name.len(),
+        (opened, closed) => opened.min(closed),
+    };
+    let name = name[..index.min(ends(0))].trim_ascii_end();
+    let underscored = name.iter().map(|byte| match byte {
+        b'.' | b'[' | ..=b' ' => b'_',
+        byte => byte.to_ascii_lowercase(),
+    });
+    let folded: Vec<u8> = underscored.collect();
+    match std::str::from_utf8(&folded) {
+        // The long s and the Kelvin sign are letters of ASCII in the other case.
+        Ok(text) if !text.is_ascii() => text.to_uppercase().to_lowercase().into_bytes(),
+        _ => folded,
+    }
+}
+
+/// Whether some framework skips this byte in front of a name.
+const fn is_skipped(byte: u8) -> bool {
+    matches!(byte, 0..=b' ' | b'[' | b']')
+}
+
+/// Whether a name that is none of a protocol parameter may be read as that of one; without `oauth_` in front, as any name that has it.
+#[inline]
+pub(super) fn is_look_alike(name: &[u8]) -> bool {
+    // Nearly every name ends here.
+    let begins = |byte: u8| matches!(byte, b'o' | b'O') || is_skipped(byte);
+    if !name.first().copied().is_some_and(begins) {
+        return false;
+    }
+    let word = &OAUTH_PREFIX[..OAUTH_PREFIX.len() - 1];
+    let start = name.iter().position(|byte| !is_skipped(*byte));
+    let begin = start.and_then(|start| name[start..].get(..word.len()));
+    if !begin.is_some_and(|begin| begin.eq_ignore_ascii_case(word)) {
+        return false;
+    }
+    match name.starts_with(OAUTH_PREFIX) {
+        true => ProtocolParameter::resembled_by(name).is_some(),
+        false => folded_name(name).starts_with(OAUTH_PREFIX),
+    }
+}
+
 impl ProtocolParameter {
+    /// The parameter that some framework takes this name for.
+    pub(super) fn resembled_by(name: &[u8]) -> Option<Self> {
+        Self::from_suffix(folded_name(name).strip_prefix(OAUTH_PREFIX)?)
+    }
+
     /// All of them, in the order in which responses list them.
     pub const ALL: &[Self] = Self::VARIANTS;
 
@@ -127,6 +180,60 @@ mod tests {
             assert_eq!(ProtocolParameter::from_suffix(suffix), Some(parameter));
         }
         assert_eq!(ProtocolParameter::from_suffix(b"token_secret"), None);
+    }
+
+    #[test]
+    fn a_name_is_folded_as_frameworks_read_it() {
+        for name in [
+            "school_id",
+            " school_id",
+            "\t\0 School_ID",
+            "school.id",
+            "school id ",
+            "school_id[]",
+            "school_id[a][b]",
+            "school[id",
+            "school_id\0x",
+            "[school_id]",
+            "school_id]",
+            "\u{17f}chool_id",
+        ] {
+            assert_eq!(folded_name(name.as_bytes()), b"school_id", "{name:?}");
+        }
+        for name in [
+            "",
+            "school",
+            "schoolid",
+            "school-id",
+            "school[id]",
+            "x_school_id",
+            "school_id2",
+        ] {
+            assert_ne!(folded_name(name.as_bytes()), b"school_id", "{name:?}");
+        }
+        for name in [
+            "OAUTH_TOKEN",
+            " oauth.token",
+            "oauth[token",
+            "[oauth_to\u{212a}en]",
+            "Oauth Token",
+        ] {
+            assert!(is_look_alike(name.as_bytes()), "{name}");
+            let resembled = ProtocolParameter::resembled_by(name.as_bytes());
+            assert_eq!(resembled, Some(ProtocolParameter::Token), "{name}");
+        }
+        for name in [
+            "oauth",
+            "oauthtoken",
+            "order",
+            "OAuth2_token",
+            "xoauth_token",
+            "o\u{e4}uth_token",
+            " [",
+            "\0",
+        ] {
+            assert!(!is_look_alike(name.as_bytes()), "{name}");
+        }
     }
 
     #[test]

@@ -11,7 +11,9 @@ mod tests;
 
 use std::{cmp::Ordering, fmt, mem::take, ops::Range};
 
-pub use self::read::{fields, has_more_fields, is_form_content_type, is_oauth_scheme};
+pub use self::read::{
+    fields, has_more_fields, has_other_charset, is_form_content_type, is_oauth_scheme,
+};
 use super::{
     deviation::{Deviation, DeviationSet},
     name::{OAUTH_PREFIX, ProtocolParameter},
@@ -142,7 +144,7 @@ impl Parameters {
     }
 
     /// All parameters as they came, `oauth_signature` included, `realm` not.
-    pub fn iter(&self) -> impl Iterator<Item = Parameter<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = Parameter<'_>> + Clone {
         self.entries.iter().map(|entry| Parameter {
             location: entry.location,
             name: self.name(entry),

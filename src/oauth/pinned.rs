@@ -4,7 +4,12 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use super::{name::OAUTH_PREFIX, percent};
+use super::{
+    name::{OAUTH_PREFIX, folded_name},
+    parameters::{Parameter, Parameters},
+    percent,
+    shape::ParameterLocation,
+};
 use crate::base::longest;
 
 /// A parameter and the value that a consumer has to send, written as `NAME=VALUE` with escapes as in a query (`%20` is a space).
@@ -35,20 +40,48 @@ pub enum InvalidPinned {
 }
 
 impl Pinned {
-    /// The first of these that a request does not keep to: of its name there is no value, or one that none of these has. `values`
-    /// returns the values of a name that the signature covers.
+    /// The first of these that a request does not keep to. Each name has to be where the API reads it, in the form or else in the
+    /// query, and whatever an API may read as it is spelled as it is and has one of these values. `values` returns the values of a
+    /// name that the signature covers.
     pub fn not_held<'p, 'v>(
         all: &'p [Self],
+        parameters: &Parameters,
         values: impl Fn(&[u8]) -> Vec<&'v [u8]>,
     ) -> Option<&'p Self> {
-        let is_held = |name: &[u8], value: &[u8]| {
+        let mut locations = parameters.iter().map(|it| it.location);
+        let place = match locations.any(|it| it == ParameterLocation::Body) {
+            true => ParameterLocation::Body,
+            false => ParameterLocation::Query,
+        };
+        let is_held = |sent: &Parameter<'_>| {
             let mut all = all.iter();
-            all.any(|it| *it.name == *name && *it.value == *value)
+            all.any(|it| *it.name == *sent.name && *it.value == *sent.value)
         };
         all.iter().find(|pinned| {
-            let values = values(&pinned.name);
-            values.is_empty() || !values.iter().all(|value| is_held(&pinned.name, value))
+            let mut sent = parameters.iter().filter(|it| pinned.is_read_in(it.name));
+            let is_there = sent.clone().any(|it| it.location == place);
+            !is_there || values(&pinned.name).is_empty() || !sent.all(|it| is_held(&it))
         })
+    }
+
+    /// Whether an API may read a name as this one.
+    fn is_read_in(&self, name: &[u8]) -> bool {
+        if !self.name.contains(&b'[') {
+            return folded_name(name) == folded_name(&self.name);
+        }
+        // A part of an array: its brackets and what is between them can be spelled in more ways.
+        fn letters(name: &[u8]) -> impl Iterator<Item = u8> {
+            let letters = name
+                .iter()
+                .filter(|it| it.is_ascii_alphanumeric() || !it.is_ascii());
+            letters.map(u8::to_ascii_lowercase)
+        }
+        letters(name).eq(letters(&self.name))
+    }
+
+    /// The name, decoded.
+    pub const fn name(&self) -> &[u8] {
+        &self.name
     }
 
     /// The name as it was written.

@@ -137,6 +137,10 @@ impl Authorizer {
         let (collected, parameters) = (&call.collected, &call.collected.parameters);
         let is_unsigned = call.has_unread_body() && !collected.form;
         body_hash::check_is_sent(consumer, operation, parameters, is_unsigned)?;
+        let has_other_body = is_unsigned || !collected.form && call.held()?.is_some();
+        if has_other_body && !consumer.pinned.is_empty() {
+            body_hash::check_pinned(consumer, operation)?;
+        }
         Ok(Permit::for_signed(verified, call)?)
     }
 

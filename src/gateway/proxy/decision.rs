@@ -126,7 +126,11 @@ pub async fn decide(
     let permitted = match read.and_then(|()| authorizer.signed_request(call)) {
         Err(Failure::Ending) => return Err(Failure::Ending),
         Ok(Some(request)) => verify(authorizer, call, &request, waiting, record).await?,
-        Ok(None) => waiting.decided(authorizer.permit_unsigned(call)).await?,
+        Ok(None) => {
+            let permitted = waiting.decided(authorizer.permit_unsigned(call)).await?;
+            let checked = call.collected.parameters.check_unsigned();
+            permitted.and_then(|permit| Ok(checked.map(|()| permit)?))
+        }
         Err(failure) => Err(failure),
     };
     let permitted = match permitted {

@@ -6,7 +6,7 @@ use super::{Entry, Parameters};
 use crate::{
     base::findings::Findings,
     oauth::{
-        name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter},
+        name::{ParameterNames, ProtocolParameter, is_look_alike},
         shape::{LocationRule, ShapeError},
     },
 };
@@ -60,16 +60,29 @@ impl Parameters {
         });
         findings.take(apart)?;
         findings.take(self.reject("empty", is_empty))?;
-        findings.take(self.reject_look_alikes())?;
+        findings.take(self.reject_look_alikes(is_look_alike))?;
         Ok(())
+    }
+
+    /// Checks that an API finds no protocol parameter in a call that has none.
+    ///
+    /// # Errors
+    /// [`ShapeError::Rejected`]: some frameworks read a name as that of one.
+    pub fn check_unsigned(&self) -> Result<(), ShapeError> {
+        match self.has_look_alike {
+            true => self.reject_look_alikes(|name| ProtocolParameter::resembled_by(name).is_some()),
+            false => Ok(()),
+        }
     }
 
     /// Rejects names that some frameworks read as names of protocol parameters: the API would find credentials that were
     /// not checked here.
-    fn reject_look_alikes(&self) -> Result<(), ShapeError> {
+    #[cold]
+    fn reject_look_alikes(&self, is_one: impl Fn(&[u8]) -> bool) -> Result<(), ShapeError> {
         let mut names = ParameterNames::default();
-        for entry in self.entries.iter().filter(|entry| !entry.oauth) {
-            if is_look_alike(self.name(entry)) {
+        let others = self.entries.iter().filter(|it| it.parameter.is_none());
+        for entry in others {
+            if is_one(self.name(entry)) {
                 names.add(self.name(entry));
             }
         }
@@ -97,21 +110,6 @@ impl Parameters {
             false => Err(ShapeError::Rejected { names, reason }),
         }
     }
-}
-
-/// Whether a name that does not begin with `oauth_` is read as one that does by PHP, which takes a dot, a space and a `[` in a
-/// name for an underscore, and skips spaces in front.
-#[inline]
-pub(super) fn is_look_alike(name: &[u8]) -> bool {
-    // Nearly every name ends here.
-    if !matches!(name.first(), Some(b'o' | ..=b' ')) {
-        return false;
-    }
-    let start = name.iter().position(|byte| *byte > b' ');
-    let name = &name[start.unwrap_or(name.len())..];
-    let word = &OAUTH_PREFIX[..OAUTH_PREFIX.len() - 1];
-    let after = name.strip_prefix(word).and_then(<[u8]>::first);
-    matches!(after, Some(b'_' | b'.' | b'[' | ..=b' '))
 }
 
 fn is_empty(entry: &Entry) -> bool {

@@ -1,8 +1,8 @@
 //! Reads parameters from the Authorization header (RFC 5849 §3.5.1), the query and a form body (§3.4.1.3.1).
 
-use super::{ENCODED_EQUALS, Entry, Parameters, Rank, check::is_look_alike, prefix};
+use super::{ENCODED_EQUALS, Entry, Parameters, Rank, prefix};
 use crate::oauth::{
-    name::{OAUTH_PREFIX, ProtocolParameter},
+    name::{OAUTH_PREFIX, ProtocolParameter, is_look_alike},
     percent,
     shape::{ParameterLocation, ShapeError},
 };
@@ -41,6 +41,36 @@ pub fn is_form_content_type(content_type: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Whether a form with that Content-Type has, to some framework, another charset than UTF-8, or US-ASCII or ISO-8859-1, whose names of
+/// parameters are the same bytes.
+#[must_use]
+pub fn has_other_charset(content_type: &[u8]) -> bool {
+    const KNOWN: [&[u8]; 7] = [
+        b"utf-8",
+        b"utf8",
+        b"us-ascii",
+        b"ascii",
+        b"iso-8859-1",
+        b"latin1",
+        b"",
+    ];
+    let lower = content_type.to_ascii_lowercase();
+    memchr::memmem::find_iter(&lower, b"charset").any(|at| {
+        let rest = lower[at + b"charset".len()..].trim_ascii_start();
+        let Some(value) = rest.strip_prefix(b"=") else {
+            return false;
+        };
+        let ends = |byte: &u8| matches!(byte, b';' | b',' | b'"' | b'\'' | ..=b' ');
+        let value = value.trim_ascii_start();
+        let value = value
+            .strip_prefix(b"\"")
+            .or(value.strip_prefix(b"'"))
+            .unwrap_or(value);
+        let value = value.split(ends).next().unwrap_or_default();
+        !KNOWN.contains(&value)
+    })
 }
 
 /// The fields of a form or a query, as they were sent; empty ones are left out.
@@ -248,7 +278,8 @@ impl Parameters {
         let start = self.text.len();
         self.decode(name, form, start)?;
         let suffix = self.text[start..].strip_prefix(OAUTH_PREFIX);
-        self.has_look_alike |= suffix.is_none() && is_look_alike(&self.text[start..]);
+        let parameter = suffix.and_then(ProtocolParameter::from_suffix);
+        self.has_look_alike |= parameter.is_none() && is_look_alike(&self.text[start..]);
         Ok(Entry {
             start,
             value_start: start,
@@ -256,7 +287,7 @@ impl Parameters {
             location,
             is_plain: name.is_plain,
             oauth: suffix.is_some(),
-            parameter: suffix.and_then(ProtocolParameter::from_suffix),
+            parameter,
         })
     }
 

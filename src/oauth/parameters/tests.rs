@@ -595,7 +595,7 @@ fn takes_every_spelling_of_a_form_for_one() {
 }
 
 #[test]
-fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
+fn rejects_names_that_frameworks_read_as_protocol_parameters() {
     let checked = |raw: &str| {
         let read = query(raw).unwrap();
         names(
@@ -611,6 +611,8 @@ fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
         ("+oauth_token=x", "%20oauth_token"),
         ("%20%20oauth.nonce=x", "%20%20oauth.nonce"),
         ("%09oauth_token=x", "%09oauth_token"),
+        ("OAuth.token=x", "OAuth.token"),
+        ("oauth_token[]=x", "oauth_token%5B%5D"),
     ] {
         assert_eq!(checked(&format!("{raw}&oauth_nonce=y")), name, "{raw}");
     }
@@ -619,7 +621,7 @@ fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
         "oauth=x",
         "oauth-token=x",
         "xoauth_token=x",
-        "OAuth.token=x",
+        "OAuthtoken=x",
         "a.b=x",
         "+=x",
         "=x",

@@ -17,8 +17,8 @@ use crate::{
     base::http_fields::{all, list, single},
     oauth::{
         BaseString, Credentials, DeviationSet, LocationRule, MethodSet, Parameters,
-        ProtocolParameter, Selection, ShapeError, has_more_fields, is_form_content_type,
-        is_oauth_scheme,
+        ProtocolParameter, Selection, ShapeError, has_more_fields, has_other_charset,
+        is_form_content_type, is_oauth_scheme,
     },
     wire::server::{
         buffered::{Reservation, Shares},
@@ -147,7 +147,7 @@ impl Collected {
 /// for one ([`is_form_content_type`]).
 ///
 /// # Errors
-/// A second Content-Type line, and a form with a Content-Encoding.
+/// A second Content-Type line, a form with a Content-Encoding, and one in a charset whose names would be read otherwise here.
 pub fn is_form(headers: &HeaderMap) -> Result<bool, ParseRejection> {
     let types = || all(headers, &header::CONTENT_TYPE);
     if !types().any(is_form_content_type) {
@@ -156,6 +156,11 @@ pub fn is_form(headers: &HeaderMap) -> Result<bool, ParseRejection> {
     if types().nth(1).is_some() {
         return Err(ParseRejection::Malformed(
             "Content-Type is given more than once",
+        ));
+    }
+    if types().any(has_other_charset) {
+        return Err(ParseRejection::Malformed(
+            "a form has a charset other than UTF-8, US-ASCII and ISO-8859-1",
         ));
     }
     let encoded = all(headers, &header::CONTENT_ENCODING)

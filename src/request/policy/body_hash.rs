@@ -1,9 +1,10 @@
-//! The demand for a hash of a body that the signature does not cover otherwise.
+//! The demands on a body that is not a form: a hash of it, and that it cannot have a pinned parameter.
 
 use super::operations::Operation;
 use crate::{
     oauth::{Parameters, ProtocolParameter, ShapeError},
     records::store::cached::ConsumerCredentials,
+    request::verify::VerifyRejection,
 };
 
 /// Checks that a call has an `oauth_body_hash`, if its body is not a form and the consumer or the operation needs one.
@@ -22,4 +23,27 @@ pub fn check_is_sent(
         return Err(ShapeError::Absent(names));
     }
     Ok(())
+}
+
+/// Rejects a body that is not a form of a consumer with pinned parameters, since the API could find another value in it. The operation
+/// permits it if it forwards each such parameter as a header field.
+///
+/// # Errors
+/// [`VerifyRejection::PinnedOtherwise`]
+pub fn check_pinned(
+    consumer: &ConsumerCredentials,
+    operation: Option<&Operation>,
+) -> Result<(), VerifyRejection> {
+    let is_forwarded = |name: &[u8]| {
+        let mut headers = operation.into_iter().flat_map(|it| &it.headers);
+        headers.any(|header| header.parameter.as_bytes() == name)
+    };
+    let mut pinned = consumer.pinned.iter();
+    match pinned.find(|pinned| !is_forwarded(pinned.name())) {
+        Some(pinned) => Err(VerifyRejection::PinnedOtherwise {
+            name: pinned.written_name().to_owned(),
+            is_hidden: true,
+        }),
+        None => Ok(()),
+    }
 }

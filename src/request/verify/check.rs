@@ -214,7 +214,8 @@ impl<'v> Check<'v> {
             now,
         } = self;
         let values = |name: &[u8]| signature.values(request.parameters, name);
-        rules.check_rights(purpose, &credential, now, values, &mut First)?;
+        let signed = (request.parameters, values);
+        rules.check_rights(purpose, &credential, now, signed, &mut First)?;
         if let Credential::AccessToken(access) = &credential {
             verifier.credentials.touch(access, now, request.caller);
         }

@@ -60,6 +60,8 @@ pub enum VerifyRejection {
     PinnedOtherwise {
         /// The name of the parameter, as it was written.
         name: String,
+        /// A body that is not a form could have another value.
+        is_hidden: bool,
     },
     /// No such token, or not this consumer's, or none where one is needed.
     #[error("unknown token")]
@@ -143,8 +145,12 @@ impl VerifyRejection {
             | Self::TokenExpired
             | Self::TokenRevoked
             | Self::NonceUsed => unauthorized,
-            Self::PinnedOtherwise { name } => unauthorized.advise(
-                format!("this consumer key is for one value of {name}, and the request has another one or none"),
+            Self::PinnedOtherwise { name, is_hidden: false } => unauthorized.advise(
+                format!("this consumer key is for one value of {name}, and the request has another one or none, or one in another place \
+                         than its form, or its query if it has no form"),
+            ),
+            Self::PinnedOtherwise { name, is_hidden: true } => unauthorized.advise(
+                format!("this consumer key is for one value of {name}, and another one could be in a body that is not a form: send a form"),
             ),
             Self::TokenUnknown => unauthorized.advise(
                 "this consumer has no such token for this call: oauth_token is void, another consumer's, or a request token where an \

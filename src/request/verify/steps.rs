@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Advice, Credential, Purpose, VerifyRejection, VerifyRules, advice, clock, skew::skew};
 use crate::{
     base::{clock::UnixTime, findings::Findings},
-    oauth::{Credentials, Pinned, SignatureMethod, diagnosis::Diagnosed, is_body_hash},
+    oauth::{Credentials, Parameters, Pinned, SignatureMethod, diagnosis::Diagnosed, is_body_hash},
     records::store::cached::{ConsumerCredentials, SecretAge},
     request::parse::signed::SignedRequest,
     telemetry::calls::facts::SenderProof,
@@ -64,21 +64,22 @@ impl VerifyRules {
     }
 
     /// Checks the states of credentials whose signature holds and whose nonce is recorded, and the pinned parameters.
-    /// `values` returns the values of a name that the signature covers.
+    /// The function returns the values of a name that the signature covers.
     pub(super) fn check_rights<'v>(
         &self,
         purpose: Purpose,
         credential: &Credential,
         now: UnixTime,
-        values: impl Fn(&[u8]) -> Vec<&'v [u8]>,
+        (parameters, values): (&Parameters, impl Fn(&[u8]) -> Vec<&'v [u8]>),
         findings: &mut impl Findings<VerifyRejection>,
     ) -> Result<(), VerifyRejection> {
         credential.check_states(self, now, findings)?;
         if purpose == Purpose::Api
-            && let Some(wrong) = Pinned::not_held(&credential.consumer().pinned, values)
+            && let Some(wrong) = Pinned::not_held(&credential.consumer().pinned, parameters, values)
         {
             let name = wrong.written_name().to_owned();
-            findings.add(VerifyRejection::PinnedOtherwise { name })?;
+            let is_hidden = false;
+            findings.add(VerifyRejection::PinnedOtherwise { name, is_hidden })?;
         }
         Ok(())
     }
@@ -106,7 +107,13 @@ impl VerifyRules {
         ];
         let mut all = Vec::from_iter(steps.into_iter().filter_map(Result::err));
         // A `Vec` ends no check.
-        let _ = self.check_rights(purpose, credential, now, values, &mut all);
+        let _ = self.check_rights(
+            purpose,
+            credential,
+            now,
+            (request.parameters, values),
+            &mut all,
+        );
         all
     }
 }

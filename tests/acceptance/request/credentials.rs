@@ -2,6 +2,8 @@
 //!
 //! Promise (Permissions and identity): The API gets the credentials of a call only if the operator wants it, and then unchanged. A body
 //! hash is verified wherever it is sent.
+//! Promise (Permissions and identity): No spelling by which PHP, Rack, Express or ASP.NET find a protocol parameter, nor a charset of a
+//! form, takes unverified credentials past the decision, in signed and in anonymous calls.
 
 use crate::support::{
     Call, Placement, Scene,
@@ -92,4 +94,106 @@ fn a_body_hash_is_of_an_allowed_kind() {
         proxy.send(call(&other)).is(401, "signature_invalid");
     }
     assert_eq!(api.count(), 3);
+}
+
+const OPEN: &str =
+    "operation = [{ path = '/{*rest}', access = ['anonymous', 'consumer', 'application'] }]";
+
+/// Names in which frameworks find `oauth_consumer_key`, or another protocol parameter.
+const LOOK_ALIKES: &[&str] = &[
+    "oauth.consumer_key",
+    "oauth[consumer_key",
+    "oauth+consumer_key",
+    "+oauth_consumer_key",
+    "%09oauth.consumer.key",
+    "oauth_consumer_key[]",
+    "%00oauth_token",
+    "OAUTH_CONSUMER_KEY",
+    "Oauth_Token",
+    "OAuth.Signature",
+    "[oauth_token]",
+    "oauth_to%E2%84%AAen",
+    "OAUTH_TOKEN%00x",
+];
+
+#[test]
+fn no_look_alike_of_a_credential_passes_unsigned_or_signed() {
+    let Scene {
+        api,
+        mut proxy,
+        caller,
+    } = Scene::with(OPEN);
+    for name in LOOK_ALIKES {
+        let query = format!("/x?a=1&{name}=victim");
+        let form = format!("{name}=victim&a=1");
+        for call in [
+            Call::get(&query),
+            Call::post("/x").form(&form),
+            Call::get(&query).of(&caller),
+            Call::post("/x").form(&form).of(&caller),
+        ] {
+            let answer = proxy.rejects(call, 400, "parameter_rejected");
+            assert!(answer.form("oauth_parameters_rejected").is_some(), "{name}");
+        }
+    }
+    api.saw_nothing();
+    for name in [
+        "oauth",
+        "oauth.provider",
+        "order",
+        "OAUTH2",
+        "xoauth_token",
+        "token",
+        "OAUTH_THEME",
+    ] {
+        proxy.passes(Call::get(&format!("/x?{name}=1")));
+        proxy.passes(Call::post("/x").form(&format!("{name}=1")));
+    }
+    // In observe mode it is only noted.
+    proxy.reload(&format!("signature.enforcement = 'observe'\n{OPEN}"));
+    crate::support::until("the change counts", || {
+        proxy.status(Call::get("/x?oauth.token=v")) == 200
+    });
+    proxy.passes(Call::post("/x").form("OAUTH_TOKEN=v"));
+    proxy.logs(&["reason=\"parameter_rejected\"", "OAUTH_TOKEN"]);
+}
+
+#[test]
+fn a_form_in_a_charset_that_hides_names_is_rejected() {
+    let Scene { api, proxy, caller } = Scene::with(OPEN);
+    let form = |parameters: &str| {
+        let content_type = format!("application/x-www-form-urlencoded{parameters}");
+        Call::post("/x").body(&content_type, b"a=1")
+    };
+    for parameters in [
+        "; charset=utf-16be",
+        ";charset=IBM037",
+        "; charset=\"utf-7\"",
+        "; Charset = 'cp500'",
+        "; a=b; CHARSET=x-ebcdic",
+        "; charset=utf-8; charset=utf-16",
+        ", charset=utf-32",
+        "; charset=windows-1252",
+    ] {
+        proxy.rejects(form(parameters), 400, "parameter_rejected");
+        proxy.rejects(form(parameters).of(&caller), 400, "parameter_rejected");
+    }
+    api.saw_nothing();
+    for parameters in [
+        "",
+        "; charset=UTF-8",
+        ";charset=\"us-ascii\"",
+        "; charset=ISO-8859-1",
+        "; charset=",
+        "; x=charset",
+    ] {
+        proxy.passes(form(parameters));
+        proxy.passes(form(parameters).of(&caller));
+    }
+    // A body that is not read as a form has the charset that it has.
+    proxy.passes(
+        Call::post("/x")
+            .body("application/json; charset=utf-16", b"[]")
+            .of(&caller),
+    );
 }

@@ -387,6 +387,107 @@ fn a_pinned_parameter_has_its_value_in_every_call() {
     }
 }
 
+#[test]
+fn no_spelling_of_a_pinned_name_has_another_value() {
+    let Scene { api, proxy, .. } = Scene::with(
+        "operation = [
+            { path = '/launch', access = ['application'] },
+            { path = '/header', access = ['application'], headers = { X-School = 'school_id' } },
+        ]",
+    );
+    let school = proxy.consumer_with("School", "--pinned school_id=north");
+    let array = proxy.consumer_with("Array", "--pinned user[school]=north");
+    // What PHP, Rack, Express or ASP.NET read as the parameter.
+    for other in [
+        "+school_id=evil",
+        "%09school_id=evil",
+        "school_id%00x=evil",
+        "school_id[]=evil",
+        "school_id%5B0%5D=evil",
+        "school.id=evil",
+        "school+id=evil",
+        "school[id=evil",
+        "[school_id]=evil",
+        "School_ID=evil",
+        "%C5%BFchool_id=evil",
+        "school_id=evil",
+        // Another spelling is rejected even with the value.
+        "school_id[]=north",
+    ] {
+        for form in [
+            format!("school_id=north&{other}"),
+            format!("{other}&school_id=north"),
+        ] {
+            proxy.rejects(launch(&school, &form), 401, "consumer_key_refused");
+            let query = Call::get(&format!("/launch?{form}")).by(&school);
+            proxy.rejects(query, 401, "consumer_key_refused");
+        }
+        let both = Call::post(&format!("/launch?{other}")).form("school_id=north");
+        proxy.rejects(both.by(&school), 401, "consumer_key_refused");
+    }
+    for form in [
+        "user[school]=north&user[school][]=evil",
+        "user[school]=north&User[+school]=evil",
+        "user.school=evil",
+    ] {
+        proxy.rejects(launch(&array, form), 401, "consumer_key_refused");
+    }
+    // A value where the API does not read it.
+    let parts =
+        "--b\r\nContent-Disposition: form-data; name=\"school_id\"\r\n\r\nevil\r\n--b--\r\n";
+    let multipart =
+        |path: &str| Call::post(path).body("multipart/form-data; boundary=b", parts.as_bytes());
+    let json = |path: &str| Call::post(path).json("{\"school_id\":\"evil\"}");
+    let hash = crate::support::signer::body_hash::<sha1::Sha1>(b"{\"school_id\":\"evil\"}");
+    for call in [
+        Call::post("/launch?school_id=north")
+            .form("a=b")
+            .by(&school),
+        Call::post("/launch")
+            .form("a=b")
+            .by(&school)
+            .parameter("school_id", "north"),
+        Call::get("/launch")
+            .by(&school)
+            .parameter("school_id", "north"),
+        multipart("/launch?school_id=north").by(&school),
+        json("/launch?school_id=north").by(&school),
+        json("/launch?school_id=north")
+            .by(&school)
+            .parameter("oauth_body_hash", &hash),
+        Call::post("/launch?school_id=north")
+            .bytes(b"school_id=evil")
+            .by(&school),
+        json("/header?school_id=south").by(&school),
+    ] {
+        let answer = proxy.rejects(call, 401, "consumer_key_refused");
+        assert!(
+            answer
+                .form("oauth_problem_advice")
+                .unwrap()
+                .contains("school_id")
+        );
+    }
+    api.saw_nothing();
+    // Where the API has the value in a header field, it may have any body.
+    for call in [
+        json("/header?school_id=north"),
+        multipart("/header?school_id=north"),
+    ] {
+        proxy.passes(call.by(&school));
+        assert_eq!(api.last_request().header("x-school"), Some("north"));
+    }
+    for form in [
+        "school_id=north&school_id2=x&schoolid=y&x_school_id=z",
+        "id=1&school_id=north",
+    ] {
+        proxy.passes(launch(&school, form));
+    }
+    proxy.passes(launch(&array, "user[school]=north&user[name]=a&user=b"));
+    proxy.passes(Call::get("/launch?school_id=north").by(&school));
+    proxy.passes(Call::post("/launch?school_id=north").bytes(b"").by(&school));
+}
+
 const HASHED: &str = "operation = [
     { path = '/outcomes', access = ['application'], body_hash = 'required' },
     { path = '/launch', access = ['application'] },
