@@ -37,7 +37,7 @@ pub enum Selection {
 ///
 /// When a `read_` function fails, the parameters that could be read are kept, so that the kind of caller is still known, and
 /// [`Parameters::protocol`] fails with the same error: a request that was not understood cannot be verified by ignoring a result.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Parameters {
     /// For each parameter its name, `%3D` and its value, decoded; and the realm.
     text: Vec<u8>,

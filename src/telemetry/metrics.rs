@@ -148,7 +148,7 @@ metrics! {
 
     /// Open connections of callers.
     pub connections: Gauge = "countersign_connections";
-    /// Connections without a request that were closed to make room for others.
+    /// Connections without a permitted request that were closed to make room for others.
     pub connections_evicted: Counter = "countersign_connections_evicted_total";
     /// Connections that got 503 because there were too many.
     pub connections_refused: Counter = "countersign_connections_refused_total";

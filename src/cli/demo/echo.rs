@@ -26,7 +26,6 @@ const LIMITS: Limits = Limits {
     form_shares: Shares {
         all: 64 << 20,
         each: 16 << 20,
-        arriving: 64,
     },
     ..Limits::SMALL
 };

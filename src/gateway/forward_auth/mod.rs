@@ -6,7 +6,7 @@
 mod body;
 mod description;
 
-use std::{cell::RefCell, rc::Rc, time::Duration};
+use std::{cell::RefCell, net::IpAddr, rc::Rc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
 use http_body::Body as _;
@@ -114,7 +114,7 @@ async fn permit_described(
     };
     let mut call = proxy::begin(live, &received, api, caller, body, collected, record)?;
     let handshake = proxy::handshake(&call)?;
-    let permit = proxy::decide(live, &mut call, waiting, record).await?;
+    let permit = proxy::decide(live, &mut call, caller, waiting, record).await?;
     // The proxy in front would pass any upgrade on.
     if parts.headers.contains_key(header::UPGRADE) && handshake.is_none() {
         return Err(live.authorizer.operations.forbidden(None).into());
@@ -141,7 +141,7 @@ async fn collect(
     if let CallBody::Shown(body) = body
         && is_form(headers)?
     {
-        form = waiting.decided(body.hold()).await??;
+        form = waiting.decided(caller, body.hold()).await??;
         collected.read_form(form, &limits)?;
     }
     let parameters = &collected.parameters;
@@ -227,6 +227,11 @@ impl Handler for ForwardAuthHandler {
         self.worker.draining().await;
     }
 
+    /// The listener is for the proxy in front alone.
+    fn is_trusted(&self, _peer: IpAddr) -> bool {
+        true
+    }
+
     fn opened(&self) {
         self.worker.opened();
     }
@@ -260,9 +265,8 @@ impl Handler for ForwardAuthHandler {
             Some(way) => way.read(&mut parts).map_err(Failure::from),
             None => Err(RouteRejection::NoDescription { ways: WAYS }.into()),
         };
-        let peer = body.caller().peer.address;
         // Its request id and its place in a trace are the caller's.
-        let (mut record, admitted) = worker.begin(&current, &parts, peer, false);
+        let (mut record, admitted) = worker.begin(&current, &parts, body.caller(), false);
         let outcome = match (admitted, described) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(()), Ok(described)) => {

@@ -104,6 +104,7 @@ pub fn handshake(call: &Call<'_>) -> Result<Option<Handshake>, ForwardRejection>
 pub async fn decide(
     live: &Live,
     call: &mut Call<'_>,
+    caller: &CallerStream,
     waiting: &Waiting,
     record: &mut RequestRecord,
 ) -> Result<Permit, Failure> {
@@ -112,7 +113,7 @@ pub async fn decide(
         Some(rejection) => Err(rejection.into()),
         None => match call.found.check_path() {
             Err(rejection) => Err(rejection.into()),
-            Ok(()) => read_covered_body(authorizer, call, waiting).await,
+            Ok(()) => read_covered_body(authorizer, call, caller, waiting).await,
         },
     };
     let call = &*call;
@@ -125,9 +126,13 @@ pub async fn decide(
     }
     let permitted = match read.and_then(|()| authorizer.signed_request(call)) {
         Err(Failure::Ending) => return Err(Failure::Ending),
-        Ok(Some(request)) => verify(authorizer, call, &request, waiting, record).await?,
+        Ok(Some(request)) => {
+            let waits = (caller, waiting);
+            verify(authorizer, call, &request, waits, record).await?
+        }
         Ok(None) => {
-            let permitted = waiting.decided(authorizer.permit_unsigned(call)).await?;
+            let permitting = authorizer.permit_unsigned(call);
+            let permitted = waiting.decided(caller, permitting).await?;
             let checked = call.collected.parameters.check_unsigned();
             permitted.and_then(|permit| Ok(checked.map(|()| permit)?))
         }
@@ -137,7 +142,7 @@ pub async fn decide(
         Ok(permit) if call.is_enforced => Ok(permit),
         permitted => {
             let settling = authorizer.reject_or_observe(permitted, call, &mut record.facts);
-            waiting.decided(settling).await?
+            waiting.decided(caller, settling).await?
         }
     };
     if record.facts.verify.is_none() {
@@ -163,13 +168,20 @@ async fn verify(
     authorizer: &Authorizer,
     call: &Call<'_>,
     request: &SignedRequest<'_>,
-    waiting: &Waiting,
+    (caller, waiting): (&CallerStream, &Waiting),
     record: &mut RequestRecord,
 ) -> Result<Result<Permit, Failure>, Failure> {
     let (verifier, rules) = (&authorizer.verifier, &authorizer.verify);
-    let verified = match verifier.verify(rules, Purpose::Api, request, call.unread_body()) {
-        Verification::Ended(verified) => verified,
-        Verification::Waits(rest) => waiting.decided(rest).await?,
+    let mut verification = verifier.verify(rules, Purpose::Api, request, call.unread_body());
+    let verified = loop {
+        verification = match verification {
+            Verification::Ended(verified) => break verified,
+            Verification::Waits(rest) => waiting.decided(caller, rest).await?,
+            Verification::Proved(rest) => {
+                caller.prove();
+                break waiting.decided(caller, rest).await?;
+            }
+        }
     };
     record.facts.verify = Some(record.stopwatch.lap());
     Ok(authorizer.permit_signed(call, verified, &mut record.facts))
@@ -228,6 +240,7 @@ impl CoveredBody {
 async fn read_covered_body(
     authorizer: &Authorizer,
     call: &mut Call<'_>,
+    caller: &CallerStream,
     waiting: &Waiting,
 ) -> Result<(), Failure> {
     let Some(covered) = CoveredBody::of(authorizer, call)? else {
@@ -248,5 +261,5 @@ async fn read_covered_body(
         }
         Ok(())
     };
-    waiting.decided(reading).await?
+    waiting.decided(caller, reading).await?
 }

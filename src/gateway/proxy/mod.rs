@@ -18,7 +18,7 @@ mod worker;
 pub use self::{
     current::Current,
     decision::{begin, decide, handshake},
-    in_flight::InFlight,
+    in_flight::{AnonymousCalls, InFlight},
     live::{Conventions, Live},
     receive::{Received, receive},
     record::{RequestRecord, Served},

@@ -1,5 +1,7 @@
 //! The responses to requests that do not go to the API: token calls, pages, OPTIONS, and the public keys.
 
+use std::rc::Rc;
+
 use http::{Method, Response, header};
 
 use super::{Live, RequestRecord, Served, Waiting};
@@ -34,7 +36,7 @@ pub(super) async fn respond_or_collect(
     // A call to the API that is only observed goes on, whatever its head has.
     let is_enforced = live.authorizer.is_enforced(&found, &head.target);
     let responding = token(live, None, head, (body, is_enforced), record);
-    waiting.decided(responding).await?
+    waiting.decided(body.caller(), responding).await?
 }
 
 /// Responds to a request that does not go to the API.
@@ -55,7 +57,7 @@ pub(super) async fn respond(
                 && parts.headers.contains_key(&SEC_FETCH_MODE)
                 && respond::is_navigation(&parts.method, &parts.headers) =>
         {
-            page(live, Page::Home, head, body, record).await
+            page(live, waiting, Page::Home, head, body, record).await
         }
         Route::Token(named) => {
             respond_to_token_call(live, waiting, named, head, &body, record).await
@@ -69,10 +71,7 @@ pub(super) async fn respond(
             let set = jwk_set(live).ok_or(RouteRejection::NotFound(None))?;
             Ok(own_response(set, &parts.method, record))
         }
-        Route::Page(page) => {
-            let responding = self::page(live, page, head, body, record);
-            waiting.decided(responding).await?
-        }
+        Route::Page(page) => self::page(live, waiting, page, head, body, record).await,
         Route::Api(_) => Err(RouteRejection::NotFound(None).into()),
     }
 }
@@ -86,7 +85,7 @@ async fn respond_to_token_call(
     record: &mut RequestRecord,
 ) -> Result<Response<ResponseBody>, Failure> {
     let responding = token(live, named, head, (body, true), record);
-    match waiting.decided(responding).await?? {
+    match waiting.decided(body.caller(), responding).await?? {
         TokenOutcome::Responded(response) => Ok(own_response(response, &head.parts.method, record)),
         TokenOutcome::NotTokenCall(_) => Err(RouteRejection::ModeNotOnce.into()),
     }
@@ -131,15 +130,17 @@ pub fn jwk_set(live: &Live) -> Option<OwnResponse> {
 /// Responds with a page.
 async fn page(
     live: &Live,
+    waiting: &Waiting,
     page: Page,
     head: &Head<'_>,
     mut body: RequestBody,
     record: &mut RequestRecord,
 ) -> Result<Response<ResponseBody>, Failure> {
     record.served = Served::Page;
-    let pages = &live.authorizer.pages;
-    let page = pages.respond(&live.route, page, head, &mut body);
-    Ok(own_response(page.await?, &head.parts.method, record))
+    let (pages, caller) = (&live.authorizer.pages, Rc::clone(body.caller()));
+    let responding = pages.respond(&live.route, page, head, &mut body);
+    let page = waiting.decided(&caller, responding).await??;
+    Ok(own_response(page, &head.parts.method, record))
 }
 
 /// A response of this program as HTTP, and in the record.

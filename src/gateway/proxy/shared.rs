@@ -2,13 +2,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::Live;
+use super::{AnonymousCalls, Live};
 use crate::{
     request::{rejections::Rejections, verify::Verifier},
     telemetry::{
@@ -24,8 +24,8 @@ pub struct Shared {
     pub generation: AtomicU64,
     /// Verifies signed calls.
     pub verifier: Arc<Verifier>,
-    /// The number of requests that are being served.
-    pub in_flight: AtomicUsize,
+    /// The requests that are permitted and have proved nothing.
+    pub anonymous: AnonymousCalls,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
     /// The conditions that last, such as a full disk.

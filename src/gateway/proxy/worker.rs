@@ -31,7 +31,7 @@ use crate::{
         traces::Traces,
     },
     wire::server::{
-        caller_stream::Limits,
+        caller_stream::{CallerStream, Limits},
         handler::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -90,7 +90,7 @@ impl Worker {
         Rc::clone(&current.1)
     }
 
-    /// Begins the record of a request that came from `peer`, which may be a trusted proxy.
+    /// Begins the record of a request of `caller`, which may be a trusted proxy.
     ///
     /// # Errors
     /// [`Failure::Ending`] and [`Failure::Busy`], with the record.
@@ -98,10 +98,11 @@ impl Worker {
         &self,
         current: &Rc<Current>,
         parts: &Parts,
-        peer: Option<IpAddr>,
+        caller: &Rc<CallerStream>,
         is_trusted: bool,
     ) -> (Box<RequestRecord>, Result<(), Failure>) {
-        let in_flight = InFlight::begin(current);
+        let in_flight = InFlight::begin(current, caller);
+        let peer = caller.peer.address;
         let is_busy = in_flight.is_none();
         let forwarded_id = is_trusted.then(|| request_id::acceptable(&parts.headers));
         let request_id = RequestId::new(&self.request_ids, forwarded_id.flatten());
@@ -187,7 +188,16 @@ impl Worker {
         let body = CallBody::Received(body);
         let mut call = begin(live, &received, api, &caller, body, collected, record)?;
         let handshake = handshake(&call)?;
-        let permit = decide(live, &mut call, &self.waiting, record).await?;
+        let permit = decide(live, &mut call, &caller, &self.waiting, record).await?;
+        if permit.is_anonymous() && !record.facts.sender.is_verified() {
+            caller.permit_anonymous();
+            let in_flight = record.in_flight.as_mut();
+            if in_flight.is_some_and(|it| !it.count_anonymous()) {
+                return Err(Failure::Busy);
+            }
+        } else {
+            caller.prove();
+        }
         let sent = forward::send(current, call, permit, &caller, handshake, record).await;
         Ok(Step::Forwarded(sent?, api.url))
     }
@@ -246,9 +256,9 @@ impl Handler for Worker {
     ) -> Result<Response<ResponseBody>, Gone> {
         let current = self.current();
         let (mut parts, body) = request.into_parts();
-        let peer = body.caller().peer;
-        let (is_trusted, peer) = (current.live.origins.trusts(peer), peer.address);
-        let (mut record, admitted) = self.begin(&current, &parts, peer, is_trusted);
+        let caller = body.caller();
+        let is_trusted = current.live.origins.trusts(caller.peer);
+        let (mut record, admitted) = self.begin(&current, &parts, caller, is_trusted);
         let outcome = match admitted {
             Ok(()) => self.serve(&current, &mut parts, body, &mut record).await,
             Err(failure) => Err(failure),

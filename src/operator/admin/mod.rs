@@ -58,6 +58,12 @@ use crate::{
     },
 };
 
+/// Connections to the admin listener at once, and to the probe listener.
+pub const MAX_CONNECTIONS: usize = 256;
+
+/// The most requests at once. Connections beyond them can be closed for others, so that `/healthz` always has a response.
+const MAX_REQUESTS: usize = MAX_CONNECTIONS - 16;
+
 /// Serves the admin listener, or the probe listener.
 pub struct Admin {
     /// Checks whether signed calls can be served.
@@ -72,6 +78,8 @@ pub struct Admin {
     pub any_host: bool,
     /// The admin API and the console.
     pub control: Arc<Control>,
+    /// Requests that are being served, without those of `/healthz`.
+    pub serving: Arc<()>,
 }
 
 /// The state of the admin API and the console.
@@ -138,6 +146,11 @@ The console is off. To switch it on, make a token, name its file in the configur
 impl Admin {
     async fn page(&self, mut request: Request<RequestBody>) -> Result<OwnResponse, ParseRejection> {
         let path = request.uri().path();
+        // It counts until the response is there.
+        let _serving = (path != "/healthz").then(|| Arc::clone(&self.serving));
+        if Arc::strong_count(&self.serving) > MAX_REQUESTS + 1 && path != "/healthz" {
+            return Ok(text(503, "too many requests at once\n").field("Retry-After", "1"));
+        }
         let is_open =
             matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
         let is_network = request.body().caller().peer.address.is_some();

@@ -159,6 +159,12 @@ impl Permit {
         }
     }
 
+    /// Whether nothing is known of the caller.
+    #[must_use]
+    pub const fn is_anonymous(&self) -> bool {
+        matches!(self.bearer, Bearer::Anonymous | Bearer::Observed)
+    }
+
     /// The user that the call acts for.
     pub fn user(&self) -> Option<&str> {
         match &self.bearer {

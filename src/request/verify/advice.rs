@@ -15,14 +15,14 @@ use tokio::{
     time::Instant,
 };
 
-use super::{ComparedTexts, Credential, VerifyRules};
+use super::{ComparedTexts, Credential, Purpose, VerifyRules, credential::SharedCredential, proof};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
-        BaseString, ParameterLocation, Parameters, Selection, SignatureMethod,
+        BaseString, Deviation, ParameterLocation, Parameters, Selection, SignatureMethod,
         diagnosis::{self, Diagnosed, Mistake, WrongSignature, diagnose},
     },
-    request::parse::signed::SignedRequest,
+    request::parse::{origin::PublicUrl, signed::SignedRequest},
     wire::server::request::RequestBody,
 };
 
@@ -107,6 +107,8 @@ pub(super) struct Advised {
     pub(super) previous_secret: bool,
     /// The base strings, if the request was examined to the end.
     pub(super) base_strings: Option<Box<ComparedTexts>>,
+    /// The deviation that the consumer is not allowed and with which the signature holds.
+    pub(super) needs: Option<Deviation>,
 }
 
 /// Finds the mistake that caused a wrong signature.
@@ -161,6 +163,7 @@ impl Adviser {
     pub(super) async fn advise(
         &self,
         rules: &VerifyRules,
+        purpose: Purpose,
         request: &SignedRequest<'_>,
         unread: Option<UnreadBody<'_>>,
         credential: &Credential,
@@ -186,8 +189,11 @@ impl Adviser {
             _ => request.body.filter(|_| !is_form),
         };
         let body = body.unwrap_or_default();
-        let attempts = || attempts(rules, request, body, credential, now);
-        let found = self.examine(attempts).await;
+        let call = || WrongCall {
+            attempts: attempts(rules, request, body, credential, now),
+            signed: DetachedCall::new(rules, purpose, request, credential, now),
+        };
+        let (found, needs) = self.examine(call).await;
         let advice = match &found {
             Ok(Found { mistake, by: 0, .. }) => mistake.advice().to_owned(),
             Ok(Found { mistake, .. }) => format!("{}; {BY_PREVIOUS}", mistake.advice()),
@@ -217,31 +223,38 @@ impl Adviser {
             diagnosis,
             previous_secret,
             base_strings,
+            needs,
         }
     }
 
-    /// Diagnoses attempts, one after the other, on a thread that serves no requests, if there is time left for it.
+    /// Finds the mistake of a call and the deviation that it needs, on a thread that serves no requests, if there is time left for it. All that
+    /// only explains a rejection is computed here.
     ///
     /// # Errors
     /// Why no mistake is named.
     async fn examine(
         &self,
-        attempts: impl FnOnce() -> Vec<WrongSignature>,
-    ) -> Result<Found, &'static str> {
-        let _place = self.queue.try_acquire().map_err(|_| NOT_NOW)?;
+        call: impl FnOnce() -> WrongCall,
+    ) -> (Result<Found, &'static str>, Option<Deviation>) {
+        const SKIPPED: (Result<Found, &str>, Option<Deviation>) = (Err(NOT_NOW), None);
+        let Ok(_place) = self.queue.try_acquire() else {
+            return SKIPPED;
+        };
         let mut budget = Arc::clone(&self.budget).lock_owned().await;
         let now = self.started.elapsed();
         let remaining = budget.remaining(now);
         if remaining < SMALLEST_SHARE {
-            return Err(NOT_NOW);
+            return SKIPPED;
         }
-        let attempts = attempts();
+        let call = call();
         // The thread holds the budget: a caller that goes away does not make room for another diagnosis.
-        let found = spawn_blocking(move || {
+        let examined = spawn_blocking(move || {
             let begun = computing_time();
             let spent = || computing_time().saturating_sub(begun);
-            let diagnosed = attempts.iter().enumerate().map(|(index, attempt)| {
-                let found = diagnose(attempt, &|| spent() < remaining).map_err(|_| NOT_NOW)?;
+            let may_go_on = || spent() < remaining;
+            let attempts = call.attempts.iter().enumerate();
+            let diagnosed = attempts.map(|(index, attempt)| {
+                let found = diagnose(attempt, &may_go_on).map_err(|_| NOT_NOW)?;
                 Ok(found.and_then(|found| {
                     Some(Found {
                         mistake: found.mistakes.first().copied()?,
@@ -251,10 +264,81 @@ impl Adviser {
                 }))
             });
             let found = diagnosed.filter_map(Result::transpose).next();
+            let needs = call.signed.needed_deviation(&may_go_on);
             budget.spend(now, spent());
-            found.unwrap_or(Err(UNKNOWN))
+            (found.unwrap_or(Err(UNKNOWN)), needs)
         });
-        found.await.unwrap_or(Err(NOT_NOW))
+        examined.await.unwrap_or(SKIPPED)
+    }
+}
+
+/// A call whose signature is wrong, as it is examined.
+struct WrongCall {
+    attempts: Vec<WrongSignature>,
+    signed: DetachedCall,
+}
+
+/// A small call with its credentials, apart from its request.
+struct DetachedCall {
+    rules: VerifyRules,
+    purpose: Purpose,
+    method: Vec<u8>,
+    url: PublicUrl,
+    path: Vec<u8>,
+    parameters: Parameters,
+    is_described: bool,
+    credential: SharedCredential,
+    now: UnixTime,
+}
+
+impl DetachedCall {
+    fn new(
+        rules: &VerifyRules,
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+        credential: &Credential,
+        now: UnixTime,
+    ) -> Self {
+        Self {
+            rules: VerifyRules {
+                signature: rules.signature,
+                tokens: rules.tokens,
+                other_urls: Vec::new(),
+                token_paths: Vec::new(),
+            },
+            purpose,
+            method: request.method.to_vec(),
+            url: request.url.clone(),
+            path: request.path.to_vec(),
+            parameters: request.parameters.clone(),
+            is_described: request.is_described,
+            credential: credential.into(),
+            now,
+        }
+    }
+
+    /// The deviation that it needs, if it is found while `may_go_on`.
+    fn needed_deviation(self, may_go_on: &dyn Fn() -> bool) -> Option<Deviation> {
+        let (rules, purpose) = (&self.rules, self.purpose);
+        let protocol = self
+            .parameters
+            .protocol(rules.signature.methods, purpose.location_rule());
+        let request = SignedRequest {
+            method: &self.method,
+            url: &self.url,
+            path: &self.path,
+            query: &[],
+            parameters: &self.parameters,
+            credentials: protocol.ok()?.demand(&[]).ok()?,
+            body: None,
+            caller: None,
+            // It was when the signature was found wrong.
+            secure: true,
+            is_described: self.is_described,
+            window: None,
+        };
+        let credential = self.credential.into();
+        proof::needed_deviation(rules, purpose, &request, &credential, self.now, may_go_on)
     }
 }
 
@@ -383,14 +467,14 @@ mod tests {
     #[tokio::test]
     async fn diagnoses_nothing_without_time_or_place() {
         let adviser = Adviser::default();
-        let never = || -> Vec<WrongSignature> { unreachable!("not diagnosed") };
+        let never = || -> WrongCall { unreachable!("not diagnosed") };
         let places = (0..QUEUE).map(|_| adviser.queue.try_acquire().unwrap());
         let places: Vec<_> = places.collect();
-        assert_eq!(adviser.examine(never).await, Err(NOT_NOW));
+        assert_eq!(adviser.examine(never).await, (Err(NOT_NOW), None));
         drop(places);
         tokio::time::pause();
         let now = adviser.started.elapsed();
         adviser.budget.lock().await.spend(now, BUDGET);
-        assert_eq!(adviser.examine(never).await, Err(NOT_NOW));
+        assert_eq!(adviser.examine(never).await, (Err(NOT_NOW), None));
     }
 }

@@ -15,10 +15,7 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, cold, findings::First},
-    oauth::{
-        Credentials, Deviation,
-        diagnosis::{Diagnosed, Mistake},
-    },
+    oauth::{Credentials, Deviation, diagnosis::Mistake},
     records::{nonce::NonceUse, store::cached::LookupTime},
     request::parse::signed::SignedRequest,
     telemetry::calls::facts::SenderProof,
@@ -29,24 +26,29 @@ use crate::{
 pub enum Verification<'v> {
     /// It did not have to wait.
     Ended(Result<Verified, VerifyError>),
-    /// It waits for credentials, for a nonce that is also recorded elsewhere, or for what a rejection says.
-    Waits(Pin<Box<dyn Future<Output = Result<Verified, VerifyError>> + 'v>>),
+    /// It waits for credentials, or for what a rejection says: nothing is proved.
+    Waits(Pin<Box<dyn Future<Output = Self> + 'v>>),
+    /// The signature holds. It waits for a nonce that is also recorded elsewhere, or for a token that is read again.
+    Proved(Pin<Box<dyn Future<Output = Result<Verified, VerifyError>> + 'v>>),
 }
 
 impl<'v> Verification<'v> {
-    /// The rest of a verification, out of line.
-    fn waits(rest: impl Future<Output = Result<Verified, VerifyError>> + 'v) -> Self {
-        Self::Waits(cold::boxed(rest))
+    /// The rejection of a call whose signature does not hold, out of line.
+    fn rejected(rejection: impl Future<Output = VerifyError> + 'v) -> Self {
+        Self::Waits(cold::boxed(async { Self::Ended(Err(rejection.await)) }))
     }
 
     /// Waits for the result if need be.
     ///
     /// # Errors
     /// As [`Verifier::verify`].
-    pub async fn outcome(self) -> Result<Verified, VerifyError> {
-        match self {
-            Self::Ended(result) => result,
-            Self::Waits(rest) => rest.await,
+    pub async fn outcome(mut self) -> Result<Verified, VerifyError> {
+        loop {
+            self = match self {
+                Self::Ended(result) => return result,
+                Self::Waits(rest) => rest.await,
+                Self::Proved(rest) => return rest.await,
+            }
         }
     }
 }
@@ -69,15 +71,17 @@ impl<'v> Check<'v> {
         } = self;
         let (named, window) = (&request.credentials, request.window);
         if let Err(outside) = verifier.check_timestamp(self.rules, window, named, self.now) {
-            return Verification::waits(async move { Err(self.reject_timestamp(outside).await) });
+            return Verification::rejected(async move { self.reject_timestamp(outside).await });
         }
         let moment = verifier.credentials.moment(self.now);
         match self.at_hand(moment) {
             Some(access) => self.of(Credential::AccessToken(access), None, unread),
-            None => Verification::waits(async move {
-                let credential = self.load().await?;
-                self.of(credential, Some(moment), unread).outcome().await
-            }),
+            None => Verification::Waits(cold::boxed(async move {
+                match self.load().await {
+                    Ok(credential) => self.of(credential, Some(moment), unread),
+                    Err(error) => Verification::Ended(Err(error)),
+                }
+            })),
         }
     }
 
@@ -99,8 +103,8 @@ impl<'v> Check<'v> {
         let signature = match proof::prove_by_owner(rules, purpose, request, &credential, now) {
             Ok(Some(signature)) => signature,
             Ok(None) => {
-                let advising = async move { Err(self.advise_on_wrong(unread, &credential).await) };
-                return Verification::waits(advising);
+                let advising = async move { self.advise_on_wrong(unread, &credential).await };
+                return Verification::rejected(advising);
             }
             Err(rejection) => return Verification::Ended(Err(rejection.into())),
         };
@@ -114,7 +118,7 @@ impl<'v> Check<'v> {
         match self.record() {
             Err(error) => Verification::Ended(Err(error)),
             Ok(None) if !is_idle => Verification::Ended(self.accept(credential, signature)),
-            Ok(elsewhere) => Verification::waits(async move {
+            Ok(elsewhere) => Verification::Proved(cold::boxed(async move {
                 if let Some(elsewhere) = elsewhere {
                     elsewhere.record().await?;
                 }
@@ -125,7 +129,7 @@ impl<'v> Check<'v> {
                     credential => credential,
                 };
                 self.accept(credential, signature)
-            }),
+            })),
         }
     }
 
@@ -144,21 +148,14 @@ impl<'v> Check<'v> {
         } = *self;
         let advising = verifier
             .adviser
-            .advise(rules, request, unread, credential, now);
+            .advise(rules, purpose, request, unread, credential, now);
         let Advised {
             advice,
             diagnosis,
             previous_secret,
             base_strings,
+            needs,
         } = advising.await;
-        // Without advice, the time of a wrong signature says nothing of the consumer. What is too large for a diagnosis, or comes when the
-        // time for diagnoses is spent, costs no more proofs either.
-        let needs = match advice {
-            Some(_) if diagnosis != Diagnosed::Skipped => {
-                proof::needed_deviation(rules, purpose, request, credential, now)
-            }
-            _ => None,
-        };
         let is_proved = diagnosis.mistake().is_some_and(Mistake::proves_secret)
             || needs.is_some_and(|needed| needed != Deviation::EmptySecret);
         let has_secret = !credential.consumer().secret.expose().is_empty();

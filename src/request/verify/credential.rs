@@ -85,9 +85,40 @@ pub enum Credential {
     RequestToken(Box<RequestTokenCredentials>),
 }
 
+/// Credentials as another thread gets them.
+#[derive(Debug)]
+pub(super) enum SharedCredential {
+    AccessToken(Arc<AccessCredentials>),
+    Application(Arc<ConsumerCredentials>),
+    Consumer(Arc<ConsumerCredentials>),
+    RequestToken(Box<RequestTokenCredentials>),
+}
+
+impl From<&Credential> for SharedCredential {
+    fn from(credential: &Credential) -> Self {
+        match credential {
+            Credential::AccessToken(access) => Self::AccessToken(Arc::clone(access)),
+            Credential::Application(consumer) => Self::Application(Arc::clone(consumer)),
+            Credential::Consumer(consumer) => Self::Consumer(Arc::clone(consumer)),
+            Credential::RequestToken(signer) => Self::RequestToken(signer.clone()),
+        }
+    }
+}
+
+impl From<SharedCredential> for Credential {
+    fn from(shared: SharedCredential) -> Self {
+        match shared {
+            SharedCredential::AccessToken(access) => Self::AccessToken(access.into()),
+            SharedCredential::Application(consumer) => Self::Application(consumer),
+            SharedCredential::Consumer(consumer) => Self::Consumer(consumer),
+            SharedCredential::RequestToken(signer) => Self::RequestToken(signer),
+        }
+    }
+}
+
 /// A request token with its consumer. The states of the token are checked where it is exchanged, in one
 /// step with that.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RequestTokenCredentials {
     /// The record.
     pub token: RequestToken,

@@ -144,7 +144,7 @@ impl<'v> Check<'v> {
             return false;
         };
         let accept = credential.consumer().accept;
-        let proved = proof::prove(rules, purpose, request, &credential, accept, now);
+        let proved = proof::prove(rules, purpose, request, &credential, accept.into(), now);
         matches!(proved, Ok(Some(_)))
     }
 

@@ -77,7 +77,7 @@ pub(super) fn prove_by_owner(
     now: UnixTime,
 ) -> Result<Option<Proof>, VerifyRejection> {
     let (consumer, accept) = (credential.consumer(), credential.consumer().accept);
-    let Some(mut proof) = prove(rules, purpose, request, credential, accept, now)? else {
+    let Some(mut proof) = prove(rules, purpose, request, credential, accept.into(), now)? else {
         return Ok(None);
     };
     let method = request.credentials.signature_method;
@@ -87,21 +87,41 @@ pub(super) fn prove_by_owner(
     Ok(Some(proof))
 }
 
+/// The deviations from RFC 5849 with which a signature is tried.
+#[derive(Clone, Copy)]
+pub(super) struct Tried {
+    /// Any of these, or none.
+    accept: DeviationSet,
+    /// This one in any case.
+    needed: Option<Deviation>,
+}
+
+impl From<DeviationSet> for Tried {
+    fn from(accept: DeviationSet) -> Self {
+        Self {
+            accept,
+            needed: None,
+        }
+    }
+}
+
 /// Proves the signature with one of the credentials' keys; `None`: it is wrong.
 pub(super) fn prove(
     rules: &VerifyRules,
     purpose: Purpose,
     request: &SignedRequest<'_>,
     credential: &Credential,
-    accept: DeviationSet,
+    tried: Tried,
     now: UnixTime,
 ) -> Result<Option<Proof>, VerifyRejection> {
+    let accept = tried.accept;
     let method = request.credentials.signature_method;
     request.check_transport()?;
     let consumer = credential.consumer();
     let rsa = consumer.rsa.as_deref();
     let selections = purpose.selections(rules, consumer.dialect);
     let sets = &*deviation_sets(purpose, request, accept);
+    let sets = (sets, tried.needed);
     Ok(match credential {
         Credential::AccessToken(access) => {
             let is_empty_accepted =
@@ -183,19 +203,21 @@ impl VerifyRules {
             secure: true,
             ..*request
         };
-        match prove(self, purpose, request, credential, accept, now) {
+        match prove(self, purpose, request, credential, accept.into(), now) {
             Ok(Some(mut proof)) => {
                 proof.deviations = proof.deviations.and(accept);
                 SignatureCheck::Holds(proof)
             }
-            Ok(None) | Err(_) => needed_deviation(self, purpose, request, credential, now)
-                .map_or(SignatureCheck::Wrong, SignatureCheck::Needs),
+            Ok(None) | Err(_) => {
+                needed_deviation(self, purpose, request, credential, now, &|| true)
+                    .map_or(SignatureCheck::Wrong, SignatureCheck::Needs)
+            }
         }
     }
 }
 
-/// The deviation that the consumer is not allowed and with which the signature holds. Those that change neither the text nor the key of
-/// this request are not tried.
+/// The deviation that the consumer is not allowed and with which the signature holds, if it is found while `may_go_on`. Those that change
+/// neither the text nor the key of this request are not tried, and neither is what was tried without them.
 #[cold]
 pub(super) fn needed_deviation(
     rules: &VerifyRules,
@@ -203,13 +225,17 @@ pub(super) fn needed_deviation(
     request: &SignedRequest<'_>,
     credential: &Credential,
     now: UnixTime,
+    may_go_on: &dyn Fn() -> bool,
 ) -> Option<Deviation> {
     let accept = credential.consumer().accept;
     let mut others = Deviation::ALL.iter().copied();
     others.find(|&deviation| {
         let proof = || {
-            let accept = accept.with(deviation);
-            prove(rules, purpose, request, credential, accept, now)
+            let tried = Tried {
+                accept: accept.with(deviation),
+                needed: Some(deviation),
+            };
+            prove(rules, purpose, request, credential, tried, now)
         };
         let alone = DeviationSet::NONE.with(deviation);
         let is_of_key = matches!(
@@ -220,7 +246,7 @@ pub(super) fn needed_deviation(
             true => !request.credentials.signature_method.is_rsa(),
             false => request.parameters.deviations_in_text(alone) != DeviationSet::NONE,
         };
-        may_help && !accept.contains(deviation) && matches!(proof(), Ok(Some(_)))
+        may_help && !accept.contains(deviation) && may_go_on() && matches!(proof(), Ok(Some(_)))
     })
 }
 
@@ -239,7 +265,7 @@ pub(super) fn try_dummy<'k>(
     let dummies = std::iter::repeat_n(dummy, keys);
     let selections = purpose.selections(rules, None);
     let sets = &[DeviationSet::NONE];
-    try_keys(request, dummies, None, selections, sets).is_some()
+    try_keys(request, dummies, None, selections, (sets, None)).is_some()
 }
 
 #[cfg(test)]
@@ -254,7 +280,7 @@ fn try_keys<'k>(
     keys: impl Iterator<Item = Candidate<'k>>,
     rsa: Option<&RsaPublicKey>,
     selections: &[Selection],
-    sets: &[DeviationSet],
+    (sets, needed): (&[DeviationSet], Option<Deviation>),
 ) -> Option<Proof> {
     let Credentials {
         signature_method,
@@ -276,6 +302,10 @@ fn try_keys<'k>(
         }
         for &selection in selections {
             for &set in sets {
+                let used = set.iter().fold(deviations, DeviationSet::with);
+                if needed.is_some_and(|needed| !used.contains(needed)) {
+                    continue;
+                }
                 let base = BaseString {
                     deviations: set,
                     ..request.base_string(selection)
@@ -287,7 +317,7 @@ fn try_keys<'k>(
                     return Some(Proof {
                         _holds,
                         selection,
-                        deviations: set.iter().fold(deviations, DeviationSet::with),
+                        deviations: used,
                         secret,
                     });
                 }

@@ -292,6 +292,57 @@ async fn one_signature_is_computed_whether_or_not_the_credentials_exist() {
 }
 
 #[tokio::test]
+async fn a_wrong_signature_costs_a_worker_no_more_than_a_right_one() {
+    const TWICE: &str = ",a=\"added\",a=\"1\"";
+    let all = [Deviation::RepeatsOnce, Deviation::ValuesUnencoded];
+    let wrong = Call {
+        secrets: ["a guess", "another"],
+        ..RIGHT
+    };
+    let right = Call {
+        nonce: "n%2B",
+        ..RIGHT
+    };
+    for accepted in 0..=all.len() {
+        let (accepted, others) = all.split_at(accepted);
+        let mut setup = Setup::opened();
+        setup.rules.signature.advice = Advice::Full;
+        setup.store.change_consumer("shop", |shop| {
+            let old = std::mem::replace(&mut shop.secret, Secret::from("new"));
+            shop.previous_secret = Some((old, NOW.after(WINDOW)));
+            shop.accept = accepted.to_vec();
+        });
+        let with = |deviations: &[Deviation]| {
+            let set = deviations.iter().copied();
+            set.fold(DeviationSet::NONE, DeviationSet::with)
+        };
+        // The way that is tried last: the secret that ends, and all that the consumer is allowed.
+        let before = proof::COMPUTED.get();
+        let verified = setup.protected_as(&right, TWICE, with(accepted)).await;
+        let most = proof::COMPUTED.get() - before;
+        assert_eq!(rejection(verified), None);
+        let needed = others.first().copied();
+        let missing = needed.map(|needed| (&right, Some(needed)));
+        for (call, expected) in [(&wrong, None)].into_iter().chain(missing) {
+            let deviations = expected.map_or(accepted.to_vec(), |needed| {
+                accepted.iter().copied().chain([needed]).collect()
+            });
+            let before = proof::COMPUTED.get();
+            let outcome = setup.protected_as(call, TWICE, with(&deviations)).await;
+            let computed = proof::COMPUTED.get() - before;
+            assert!(
+                computed <= most,
+                "{computed} with {accepted:?}, {most} at most"
+            );
+            match rejection(outcome) {
+                Some(VerifyRejection::SignatureWrong { needs, .. }) => assert_eq!(needs, expected),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_them() {
     let setup = Setup::opened();
     for (name, key) in [("bc", "a"), ("c", "ab")] {

@@ -53,7 +53,7 @@ impl Check<'_> {
         match verifier.find(purpose, &request.credentials).await {
             Ok(credential) => {
                 let accept = credential.consumer().accept;
-                let proved = proof::prove(rules, purpose, request, &credential, accept, now);
+                let proved = proof::prove(rules, purpose, request, &credential, accept.into(), now);
                 if let Ok(Some(_)) = proved {
                     let consumer = &credential.consumer().key;
                     verifier.skews.rejected(consumer, skew, Instant::now());

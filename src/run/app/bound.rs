@@ -15,7 +15,7 @@ use tokio::task::spawn_local;
 
 use super::{StartError, sockets::Passed};
 use crate::{
-    operator::admin::Admin,
+    operator::admin::{Admin, MAX_CONNECTIONS},
     wire::address::ListenAddress,
     wire::server::{
         bounds::Bounds,
@@ -88,7 +88,7 @@ impl BoundListener {
     /// drains, too.
     pub(super) fn serve(self, handler: Rc<Admin>) {
         let rules = AcceptRules {
-            bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, Some(ADMIN_SHARE))),
+            bounds: Arc::new(Bounds::new(MAX_CONNECTIONS, Some(ADMIN_SHARE))),
             connections: Rc::default(),
             tls: None,
             // The connections that remain in the queue need not be accepted.
@@ -111,9 +111,6 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
-
-/// Connections to the admin listener at once.
-const ADMIN_CONNECTIONS: usize = 256;
 
 /// Connections to the admin listener of one address at once, so that others can always reach it.
 const ADMIN_SHARE: u32 = 128;

@@ -96,9 +96,7 @@ pub fn live(
     );
     let header_case = config.upstream.header_case;
     Ok(Live {
-        limits: config
-            .limits
-            .limits(config.protocols, header_case, concurrent_requests),
+        limits: config.limits.limits(config.protocols, header_case),
         route: route::RouteRules {
             flow,
             exchange: endpoints.exchange.is_some(),

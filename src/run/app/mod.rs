@@ -150,6 +150,7 @@ impl App {
                 },
                 any_host: is_probe || !bound.at.is_loopback(),
                 control: Arc::clone(&self.control),
+                serving: Arc::default(),
             };
             bound.serve(Rc::new(handler));
         }

@@ -32,7 +32,7 @@ use super::{
     workers::{Common, Listeners},
 };
 use crate::{
-    gateway::proxy::{Phase, Shared},
+    gateway::proxy::{AnonymousCalls, Phase, Shared},
     operator::admin::{Control, console::Console},
     provider::login::PasswordPool,
     run::config::{Config, FORWARD_AUTH},
@@ -206,7 +206,7 @@ impl Bound {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
             verifier: Arc::clone(&services.verifier),
-            in_flight: AtomicUsize::new(0),
+            anonymous: AnonymousCalls::default(),
             metrics: Arc::clone(&services.metrics),
             conditions: Arc::clone(&services.conditions),
             rejections: Arc::clone(&services.rejections),

@@ -1,4 +1,6 @@
 //! Limits the number of connections, of all callers together and of each.
+//!
+//! Once more than half of the connections are open, one network may have a quarter of them, whatever limit each one has.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -29,6 +31,32 @@ struct Counts {
     listening: usize,
     /// Connections that are told that they are too many.
     refused: usize,
+}
+
+/// A caller, as its connections are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub(super) network: IpAddr,
+    /// A trusted proxy, or a Unix socket: many callers, for whom there is no share.
+    pub(super) is_trusted: bool,
+}
+
+impl Caller {
+    pub(super) fn new(address: IpAddr, is_trusted: bool) -> Self {
+        Self {
+            network: network(address),
+            is_trusted,
+        }
+    }
+}
+
+/// Why one more connection has no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// All slots are taken.
+    All,
+    /// Its caller has as many as it may have.
+    Share,
 }
 
 impl Bounds {
@@ -63,21 +91,25 @@ impl Bounds {
         counts.listening == 0 && counts.open == 0
     }
 
-    /// Counts one more connection, if it is allowed.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Slot> {
+    /// Counts one more connection, of `caller` if it is known.
+    pub(super) fn enter(self: &Arc<Self>, caller: Option<Caller>) -> Result<Slot, Full> {
         let mut counts = self.0.lock();
+        if caller.is_some_and(|caller| counts.is_full_for(caller)) {
+            return Err(Full::Share);
+        }
         if counts.open >= counts.limit {
-            return None;
+            return Err(Full::All);
         }
         counts.open += 1;
-        Some(self.slot(SlotKind::Connection(None)))
+        let network = caller.map(|caller| caller.network);
+        counts.add(network);
+        Ok(self.slot(SlotKind::Connection(network)))
     }
 
-    /// Whether the caller has its share, which is a quarter of all connections.
-    pub(super) fn has_share(&self, caller: IpAddr) -> bool {
+    /// Calls `choose` with a function that returns the number of connections of a network.
+    pub(super) fn with_counts<T>(&self, choose: impl FnOnce(&dyn Fn(IpAddr) -> u32) -> T) -> T {
         let counts = self.0.lock();
-        let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
-        of_caller as usize >= (counts.limit / 4).max(1)
+        choose(&|network| counts.of(network))
     }
 
     /// Counts a connection that is refused, if it may wait until its caller has read that.
@@ -120,41 +152,50 @@ enum SlotKind {
 }
 
 impl Slot {
-    /// The network of the caller, if it is known.
-    pub(super) const fn caller(&self) -> Option<IpAddr> {
-        match self.kind {
-            SlotKind::Connection(caller) => caller,
-            SlotKind::Listener | SlotKind::Refused => None,
-        }
-    }
-
     /// Counts the connection for its caller; returns false if that may not have one more.
-    pub(super) fn count_for(&mut self, caller: IpAddr) -> bool {
-        let caller = network(caller);
+    pub(super) fn count_for(&mut self, caller: Caller) -> bool {
         let mut counts = self.bounds.0.lock();
-        let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
-        let is_too_many = |limit| of_caller >= limit;
-        if counts.limit_per_address.is_some_and(is_too_many) {
+        if counts.is_full_for(caller) {
             return false;
         }
-        counts.by_address.insert(caller, of_caller + 1);
+        counts.add(Some(caller.network));
         drop(counts);
-        self.kind = SlotKind::Connection(Some(caller));
+        self.kind = SlotKind::Connection(Some(caller.network));
         true
     }
 
     /// Makes it the slot of another connection, whose caller is not counted yet.
     pub(super) fn hand_on(&mut self) {
-        self.bounds.0.lock().leave(self.caller());
-        self.kind = SlotKind::Connection(None);
+        if let SlotKind::Connection(network) = &mut self.kind {
+            self.bounds.0.lock().leave(network.take());
+        }
     }
 }
 
 impl Counts {
-    /// Counts one connection of the caller less.
-    fn leave(&mut self, caller: Option<IpAddr>) {
-        if let Some(caller) = caller
-            && let Entry::Occupied(mut count) = self.by_address.entry(caller)
+    /// The connections of a network.
+    fn of(&self, network: IpAddr) -> u32 {
+        self.by_address.get(&network).copied().unwrap_or(0)
+    }
+
+    /// Whether the caller has as many connections as it may have, whatever others have.
+    fn is_full_for(&self, caller: Caller) -> bool {
+        let count = self.of(caller.network);
+        let is_scarce = self.open > self.limit / 2 && !caller.is_trusted;
+        let has_share = count as usize >= (self.limit / 4).max(1);
+        is_scarce && has_share || self.limit_per_address.is_some_and(|limit| count >= limit)
+    }
+
+    fn add(&mut self, network: Option<IpAddr>) {
+        if let Some(network) = network {
+            *self.by_address.entry(network).or_insert(0) += 1;
+        }
+    }
+
+    /// Counts one connection of the network less.
+    fn leave(&mut self, network: Option<IpAddr>) {
+        if let Some(network) = network
+            && let Entry::Occupied(mut count) = self.by_address.entry(network)
         {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -186,9 +227,8 @@ mod tests {
     fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
         let bounds = Arc::new(Bounds::new(10, Some(2)));
         let enter = |address: &str| {
-            let mut slot = bounds.enter().expect("there is room");
-            let caller = address.parse().expect("an address");
-            slot.count_for(caller).then_some(slot)
+            let caller = Caller::new(address.parse().expect("an address"), false);
+            bounds.enter(Some(caller)).ok()
         };
         let first = enter("2001:db8:1:2::1");
         let second = enter("2001:db8:1:2:ffff::2");
@@ -197,5 +237,22 @@ mod tests {
         assert!(enter("2001:db8:1:3::1").is_some());
         drop(first);
         assert!(enter("2001:db8:1:2::3").is_some());
+    }
+
+    #[test]
+    fn a_network_has_a_quarter_once_half_of_the_connections_are_open() {
+        let bounds = Arc::new(Bounds::new(40, None));
+        let enter = |last: u8, is_trusted| {
+            let caller = Caller::new(IpAddr::from([192, 0, 2, last]), is_trusted);
+            bounds.enter(Some(caller))
+        };
+        let of_one = Vec::from_iter((0..40).map_while(|_| enter(1, false).ok()));
+        assert_eq!(of_one.len(), 21);
+        assert_eq!(enter(1, false).err(), Some(Full::Share));
+        let of_another = Vec::from_iter((0..40).map_while(|_| enter(2, false).ok()));
+        assert_eq!(of_another.len(), 10);
+        let of_proxy = Vec::from_iter((0..40).map_while(|_| enter(3, true).ok()));
+        assert_eq!(of_proxy.len(), 9);
+        assert_eq!(enter(3, true).err(), Some(Full::All));
     }
 }

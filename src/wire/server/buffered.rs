@@ -5,9 +5,6 @@
 //! together are bounded, and those of each caller. A form that finds no room takes the place of the one that has been
 //! arriving for longest: of the same caller where that caller is over its share, else of all. Slow forms, however many
 //! addresses they come from, therefore keep nobody out. The forms of the pages are counted apart from all others.
-//!
-//! The number of bodies that are arriving is bounded too, since each of them holds one of `limits.concurrent_requests`. Past it the
-//! oldest body of the caller that has most of them is dropped.
 
 use std::{
     collections::BTreeMap,
@@ -39,33 +36,28 @@ pub const PAGE_BYTES: usize = 16 * 1024;
 pub const PAGE_SHARES: Shares = Shares {
     all: 1024 * PAGE_BYTES,
     each: 16 * PAGE_BYTES,
-    arriving: 1024,
 };
 
 /// A body has room for this many bytes at first, whatever length it announces.
 const FIRST_ROOM: usize = 64 * 1024;
 
-/// The limits on memory, in bytes, and on the number of bodies.
+/// The limits on memory, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares {
     /// By all callers together.
     pub all: usize,
     /// By one caller.
     pub each: usize,
-    /// Bodies that have not arrived whole.
-    pub arriving: usize,
 }
 
 impl Shares {
     /// The shares of `limits.form_memory`. Each caller has a sixteenth, or eight times `limits.form_bytes` if that is more
-    /// (parameters can take several times the form that they are read from), but never more than a quarter. Bodies that are arriving
-    /// are at most a quarter of `concurrent_requests`, at least one.
-    pub fn new(form_memory: usize, form_bytes: usize, concurrent_requests: usize) -> Self {
+    /// (parameters can take several times the form that they are read from), but never more than a quarter.
+    pub fn new(form_memory: usize, form_bytes: usize) -> Self {
         let least = form_bytes.saturating_mul(8).max(form_memory / 16);
         Self {
             all: form_memory,
             each: least.min(form_memory / 4),
-            arriving: concurrent_requests.div_ceil(4),
         }
     }
 }
@@ -83,8 +75,6 @@ struct TakenMemory {
     by_caller: BTreeMap<Option<IpAddr>, usize>,
     /// Bodies that have not arrived whole, the oldest first.
     arriving: BTreeMap<u64, Arriving>,
-    /// The number of them by caller.
-    arriving_by_caller: BTreeMap<Option<IpAddr>, usize>,
     next_arrival: u64,
 }
 
@@ -144,44 +134,11 @@ impl TakenMemory {
         }
     }
 
-    /// Drops the oldest body of the caller with most bodies that are arriving, until there is a place for one more.
-    fn make_place(&mut self, most: usize) {
-        while self.arriving.len() >= most.max(1) {
-            let counts = self.arriving_by_caller.iter();
-            let caller = counts.max_by_key(|(_, count)| **count).map(|(key, _)| *key);
-            let mut arriving = self.arriving.iter();
-            let oldest = arriving.find(|(_, it)| Some(it.caller) == caller);
-            let Some(oldest) = oldest.map(|(&id, _)| id) else {
-                return;
-            };
-            self.drop_arriving(oldest);
-        }
-    }
-
     fn drop_arriving(&mut self, id: u64) {
-        if let Some(dropped) = self.remove_arriving(id) {
+        if let Some(dropped) = self.arriving.remove(&id) {
             self.change(dropped.caller, dropped.bytes, 0);
             dropped.waker.wake();
         }
-    }
-
-    fn add_arriving(&mut self, body: Arriving) -> u64 {
-        let id = self.next_arrival;
-        self.next_arrival += 1;
-        *self.arriving_by_caller.entry(body.caller).or_default() += 1;
-        self.arriving.insert(id, body);
-        id
-    }
-
-    fn remove_arriving(&mut self, id: u64) -> Option<Arriving> {
-        let removed = self.arriving.remove(&id)?;
-        if let Some(count) = self.arriving_by_caller.get_mut(&removed.caller) {
-            *count -= 1;
-            if *count == 0 {
-                self.arriving_by_caller.remove(&removed.caller);
-            }
-        }
-        Some(removed)
     }
 }
 
@@ -236,11 +193,7 @@ impl Reservation {
     ///
     /// # Errors
     /// [`BodyRejection::Busy`] if it was.
-    pub(super) fn await_more(
-        &mut self,
-        context: &Context<'_>,
-        shares: Shares,
-    ) -> Result<(), BodyRejection> {
+    pub(super) fn await_more(&mut self, context: &Context<'_>) -> Result<(), BodyRejection> {
         let mut taken = self.memory.taken.lock();
         if let Some(id) = self.arrival {
             let arriving = taken.arriving.get_mut(&id);
@@ -252,12 +205,15 @@ impl Reservation {
                 None => Err(BodyRejection::Busy),
             };
         }
-        taken.make_place(shares.arriving);
-        self.arrival = Some(taken.add_arriving(Arriving {
+        let id = taken.next_arrival;
+        taken.next_arrival += 1;
+        let body = Arriving {
             caller: self.caller,
             bytes: self.bytes,
             waker: context.waker().clone(),
-        }));
+        };
+        taken.arriving.insert(id, body);
+        self.arrival = Some(id);
         Ok(())
     }
 
@@ -267,7 +223,7 @@ impl Reservation {
     /// [`BodyRejection::Busy`] if it was dropped before.
     pub(super) fn arrived(&mut self) -> Result<(), BodyRejection> {
         if let Some(id) = self.arrival.take()
-            && self.memory.taken.lock().remove_arriving(id).is_none()
+            && self.memory.taken.lock().arriving.remove(&id).is_none()
         {
             self.bytes = 0;
             return Err(BodyRejection::Busy);

@@ -15,8 +15,10 @@ use tokio::time::Instant;
 
 use super::{
     buffered::{FormMemory, Reservation, Shares},
+    connection_table::{ConnectionEntry, Stage, Work},
     deadline::Deadline,
-    rejection::UploadError,
+    rejection::{BodyRejection, UploadError},
+    unproved::Place,
 };
 use crate::{base::peer::Peer, wire::watched::WatchedStream};
 
@@ -70,16 +72,15 @@ impl Limits {
         head_fields: 100,
         target_bytes: 4 << 10,
         handshake_timeout: Duration::from_secs(10),
-        head_timeout: Duration::from_secs(10),
+        head_timeout: Duration::from_secs(5),
         idle_timeout: Duration::from_secs(60),
-        body_timeout: Duration::from_secs(10),
-        form_timeout: Duration::from_secs(10),
+        body_timeout: Duration::from_secs(5),
+        form_timeout: Duration::from_secs(5),
         form_bytes: 64 << 10,
         page_form_timeout: Duration::from_secs(5),
         form_shares: Shares {
             all: 1 << 20,
             each: 256 << 10,
-            arriving: 64,
         },
         form_fields: 100,
         header_case: HeaderCase::Title,
@@ -100,6 +101,17 @@ pub enum Upload {
     Failed(UploadError),
 }
 
+/// What a request has shown of its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is not permitted, or not yet.
+    Unknown,
+    /// It is permitted, and has proved nothing.
+    Anonymous,
+    /// It has proved its sender.
+    Proved,
+}
+
 /// Runs a connection once it has switched to another protocol.
 pub type Takeover = Box<dyn FnOnce(WatchedStream, Duration) -> Pin<Box<dyn Future<Output = ()>>>>;
 
@@ -111,6 +123,11 @@ pub struct CallerStream {
     address: OnceCell<HeaderValue>,
     limits: RefCell<Rc<Limits>>,
     counted_as: Cell<Option<IpAddr>>,
+    connection: Rc<ConnectionEntry>,
+    standing: Cell<Standing>,
+    /// What is done on its connection for it.
+    work: Cell<Work>,
+    place: Cell<Place>,
     upload: Cell<Upload>,
     timer: RefCell<Deadline>,
     takeover: Cell<Option<Takeover>>,
@@ -120,12 +137,16 @@ pub struct CallerStream {
 
 impl CallerStream {
     /// The caller at the other end of a new connection or stream.
-    pub fn new(peer: Peer, limits: Rc<Limits>) -> Self {
+    pub(super) fn new(peer: Peer, limits: Rc<Limits>, connection: Rc<ConnectionEntry>) -> Self {
         Self {
             peer,
             address: OnceCell::new(),
             limits: RefCell::new(limits),
             counted_as: Cell::new(peer.address),
+            connection,
+            standing: Cell::new(Standing::Unknown),
+            work: Cell::default(),
+            place: Cell::default(),
             upload: Cell::new(Upload::Done),
             timer: RefCell::default(),
             takeover: Cell::new(None),
@@ -152,16 +173,103 @@ impl CallerStream {
     pub(super) fn begin(&self, limits: Rc<Limits>, has_body: bool) {
         self.limits.replace(limits);
         self.counted_as.set(self.peer.address);
+        self.standing.set(Standing::Unknown);
         self.upload.set(if has_body {
             Upload::Taken(Instant::now())
         } else {
             Upload::Done
         });
+        self.set_work(Work::Decides);
+    }
+
+    /// The request is permitted, and has proved nothing.
+    pub fn permit_anonymous(&self) {
+        self.standing.set(Standing::Anonymous);
+        self.proceed();
+    }
+
+    /// The request has proved its sender: it is not dropped for others.
+    pub fn prove(&self) {
+        self.standing.set(Standing::Proved);
+        self.connection.prove();
+        self.proceed();
+    }
+
+    /// The request waits for its caller or for the store. As long as it has proved nothing, it may be dropped for others, which wakes
+    /// the task of `context`, and its connection may be closed for others.
+    ///
+    /// # Errors
+    /// [`BodyRejection::Busy`] if it was dropped.
+    pub fn wait(&self, context: &Context<'_>) -> Result<(), BodyRejection> {
+        if self.standing.get() == Standing::Proved {
+            return Ok(());
+        }
+        if self.work.get() != Work::Rests {
+            self.rest(Stage::Waiting, Instant::now());
+        }
+        let place = self.place.get().wait(self.counted_as.get(), context)?;
+        self.place.set(place);
+        Ok(())
+    }
+
+    /// The request no longer waits.
+    pub fn proceed(&self) {
+        self.place.set(self.place.get().proceed());
+        self.set_work(match self.standing.get() {
+            Standing::Unknown => Work::Decides,
+            Standing::Anonymous | Standing::Proved => Work::Works,
+        });
+    }
+
+    /// A part of an upload that goes on to the API has arrived.
+    pub(super) fn upload_proceeds(&self) {
+        if self.standing.get() == Standing::Anonymous {
+            self.proceed();
+        }
+    }
+
+    /// Takes a place among the requests that are being served, of which there are at most `most`. `false`: there is none.
+    #[must_use]
+    pub fn take_place(&self, most: usize) -> bool {
+        self.give_place_back();
+        self.place.set(Place::take(most));
+        self.place.get() == Place::Serving
+    }
+
+    /// Gives the place of the request back.
+    pub fn give_place_back(&self) {
+        self.place.take().give_back();
+    }
+
+    /// The response is there. That to a request which is not permitted needs nothing but its caller.
+    pub(super) fn respond(&self) {
+        match self.standing.get() {
+            Standing::Unknown => self.rest(Stage::Waiting, Instant::now()),
+            Standing::Anonymous | Standing::Proved => self.proceed(),
+        }
+    }
+
+    /// The request is over; its connection is in that stage from then on, unless it serves others.
+    pub(super) fn rest(&self, stage: Stage, since: Instant) {
+        self.set_work(Work::Rests);
+        self.connection.enter(stage, since);
+    }
+
+    fn set_work(&self, work: Work) {
+        let before = self.work.replace(work);
+        if before != work {
+            self.connection.change_work(before, work);
+        }
     }
 
     /// Counts the memory of the request as that of `address`: the peer's, or the one that a trusted proxy names.
     pub fn count_as(&self, address: Option<IpAddr>) {
         self.counted_as.set(address);
+    }
+
+    /// The address that the request counts for.
+    pub const fn counts_for(&self) -> Option<IpAddr> {
+        self.counted_as.get()
     }
 
     /// A reservation in `memory` for the request being served.
@@ -200,5 +308,12 @@ impl CallerStream {
 
     pub(super) fn takeover(&self) -> Option<Takeover> {
         self.takeover.take()
+    }
+}
+
+impl Drop for CallerStream {
+    fn drop(&mut self) {
+        self.give_place_back();
+        self.set_work(Work::Rests);
     }
 }

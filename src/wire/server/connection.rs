@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    connection_table::ConnectionEntry,
+    connection_table::{ConnectionEntry, Stage},
     handler::{Handler, LAST_REQUEST},
     http1, http2,
 };
@@ -55,7 +55,7 @@ async fn begins_with_preface<H: Handler>(
     let read = async {
         while PREFACE.starts_with(&first[..length]) && length < PREFACE.len() {
             if length > 0 {
-                entry.arrives();
+                entry.enter(Stage::Arriving, Instant::now());
             }
             let read = wire.read(&mut first[length..]).await.ok();
             length += read.filter(|&read| read > 0)?;

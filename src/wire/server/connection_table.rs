@@ -1,14 +1,14 @@
 //! The connections of a worker, and the choice of one to close when another one comes and there is no room.
 //!
-//! A caller can hold a connection without a request at hardly any cost. When a listener is full, such a connection is closed:
-//! first the one whose head has been arriving for the longest time, then one that has sent nothing, then an idle one. A
-//! request that is being served is never broken off.
+//! A caller can hold a connection at hardly any cost: with a part of a head or a body, a response that it does not read, an end
+//! that it does not answer, or nothing. When a listener is full, such a connection is closed. First comes one that has had its
+//! last response, then those on which no call has proved its sender, and last the idle ones of proved callers; each time that of the network
+//! that has most, and of these the one that has waited longest. A call that is proved, or permitted and does not wait, is never broken off.
 
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
     future::poll_fn,
-    net::IpAddr,
     pin::Pin,
     rc::{Rc, Weak},
     task::{Poll, Waker},
@@ -17,52 +17,77 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::bounds::Slot;
-use crate::base::peer::network;
+use super::bounds::{Bounds, Caller, Slot};
 
-/// A new connection is kept for this long: what its caller sends may be on its way.
-const SPARED_SILENT: Duration = Duration::from_secs(1);
-/// An idle connection is kept for this long after a response: many callers send the next request soon.
-const SPARED_IDLE: Duration = Duration::from_secs(5);
-
-/// The most connections of each kind that are considered at once.
+/// The most connections that are considered at once.
 const CONSIDERED: usize = 128;
 
-/// The connections that one worker serves under the same [`Bounds`](super::bounds::Bounds).
+/// The connections that one worker serves under the same [`Bounds`].
 #[derive(Default)]
-pub struct ConnectionTable(RefCell<Lists>);
+pub struct ConnectionTable(RefCell<Entries>);
 
-/// Each connection is in the list of its stage, by the number that it got when it came there.
 #[derive(Default)]
-struct Lists {
-    by_stage: [BTreeMap<u64, Rc<ConnectionEntry>>; 3],
+struct Entries {
+    by_number: BTreeMap<u64, Rc<ConnectionEntry>>,
     next: u64,
-    /// The number of the served connection at which the next search for an idle one begins.
+    /// The number at which the next search begins.
     hand: u64,
 }
 
-/// The stage of a connection.
+/// What a connection waits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
-    /// A part of a head has arrived.
-    Arriving = 0,
-    /// Nothing of a first request has arrived.
-    Silent = 1,
-    /// A request is being served, or was served.
+pub(super) enum Stage {
+    /// The end of its caller, after the last response.
+    Lingering,
+    /// The rest of a head.
+    Arriving,
+    /// The first byte of a first request.
     #[default]
-    Served = 2,
+    Silent,
+    /// Something that a call without proof waits for: its body, the store, or a caller who reads the response.
+    Waiting,
+    /// The next request.
+    Idle,
+}
+
+impl Stage {
+    /// The time for which it is spared if its network has no more connections than that of the newcomer: what it waits for may be on
+    /// its way, and many callers send the next request soon.
+    const fn spared(self) -> Duration {
+        match self {
+            Self::Lingering | Self::Arriving => Duration::ZERO,
+            Self::Silent | Self::Waiting => Duration::from_secs(1),
+            Self::Idle => Duration::from_secs(5),
+        }
+    }
+}
+
+/// What is done for a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Nothing: it waits, is over, or there is none.
+    #[default]
+    Rests,
+    /// It is decided on.
+    Decides,
+    /// It is permitted, and not broken off.
+    Works,
 }
 
 /// A connection as its worker sees it. By default it is one that is never closed for others.
 #[derive(Default)]
 pub struct ConnectionEntry {
     connections: Weak<ConnectionTable>,
-    number: Cell<u64>,
+    number: u64,
     stage: Cell<Stage>,
-    /// The time since which the connection waits for a request, or for the rest of its head; `None`: one is being served.
-    waits_since: Cell<Option<Instant>>,
-    /// The network of the caller, once it is known.
-    caller: Cell<Option<IpAddr>>,
+    /// The time since which it is in its stage.
+    since: Cell<Option<Instant>>,
+    /// The number of its requests for which each [`Work`] is done.
+    work: [Cell<usize>; 3],
+    /// One of its calls has proved its sender.
+    is_proved: Cell<bool>,
+    /// The caller, once it is known.
+    caller: Cell<Option<Caller>>,
     /// `None` once it is evicted.
     slot: Cell<Option<Slot>>,
     is_evicted: Cell<bool>,
@@ -70,113 +95,119 @@ pub struct ConnectionEntry {
     waker: RefCell<Option<Waker>>,
 }
 
+/// The connection for which another one is closed.
+#[derive(Clone, Copy)]
+pub(super) enum Newcomer {
+    /// One more of this caller, which has its share: it replaces another one of the same caller.
+    WithShare(Caller),
+    /// One of this caller, if it is known.
+    Other(Option<Caller>),
+}
+
 impl ConnectionTable {
     /// Adds a new connection with its slot.
-    pub(super) fn add(self: &Rc<Self>, slot: Slot) -> ConnectionGuard {
+    pub(super) fn add(self: &Rc<Self>, slot: Slot, caller: Option<Caller>) -> ConnectionGuard {
+        let mut entries = self.0.borrow_mut();
+        let number = entries.next;
+        entries.next += 1;
         let entry = Rc::new(ConnectionEntry {
             connections: Rc::downgrade(self),
-            stage: Cell::new(Stage::Silent),
-            waits_since: Cell::new(Some(Instant::now())),
-            caller: Cell::new(slot.caller()),
+            number,
+            since: Cell::new(Some(Instant::now())),
+            caller: Cell::new(caller),
             slot: Cell::new(Some(slot)),
             ..ConnectionEntry::default()
         });
-        self.0.borrow_mut().add(Rc::clone(&entry));
+        entries.by_number.insert(number, Rc::clone(&entry));
         ConnectionGuard(entry)
     }
 
-    /// Closes a connection that waits, one of `caller` if it is given, and returns its slot.
-    pub(super) fn evict(&self, caller: Option<IpAddr>) -> Option<Slot> {
-        let mut lists = self.0.borrow_mut();
-        let entry = lists.candidate(caller)?;
-        lists.remove(&entry);
-        drop(lists);
+    /// Closes a connection that waits, and returns its slot.
+    pub(super) fn evict(&self, newcomer: Newcomer, bounds: &Bounds) -> Option<Slot> {
+        let mut entries = self.0.borrow_mut();
+        let entry = entries.candidate(newcomer, bounds)?;
+        entries.by_number.remove(&entry.number);
+        drop(entries);
         entry.is_evicted.set(true);
         if let Some(waker) = entry.waker.take() {
             waker.wake();
         }
         entry.slot.take()
     }
-
-    /// Counts the connection in `slot` for its caller. If that has too many, one of them that waits is closed. Returns false
-    /// if none does.
-    pub(super) fn count_for(&self, slot: &mut Slot, caller: IpAddr) -> bool {
-        if slot.count_for(caller) {
-            return true;
-        }
-        drop(self.evict(Some(network(caller))));
-        slot.count_for(caller)
-    }
 }
 
-impl Lists {
-    fn add(&mut self, entry: Rc<ConnectionEntry>) {
-        entry.number.set(self.next);
-        self.by_stage[entry.stage.get() as usize].insert(self.next, entry);
-        self.next += 1;
-    }
-
-    fn remove(&mut self, entry: &ConnectionEntry) -> Option<Rc<ConnectionEntry>> {
-        self.by_stage[entry.stage.get() as usize].remove(&entry.number.get())
-    }
-
+impl Entries {
     /// The connection to close.
-    fn candidate(&mut self, caller: Option<IpAddr>) -> Option<Rc<ConnectionEntry>> {
+    fn candidate(&mut self, newcomer: Newcomer, bounds: &Bounds) -> Option<Rc<ConnectionEntry>> {
         let now = Instant::now();
-        let is_of = |entry: &&Rc<ConnectionEntry>| caller.is_none() || entry.caller.get() == caller;
-        let waited = |entry: &Rc<ConnectionEntry>, at_least| {
-            let since = entry.waits_since.get()?;
-            Some(now.duration_since(since)).filter(|waited| *waited >= at_least)
-        };
-        let [arriving, silent, served] = &self.by_stage;
-        let mut arriving = arriving.values().take(CONSIDERED);
-        if let Some(entry) = arriving.find(is_of) {
-            return Some(Rc::clone(entry));
-        }
-        let mut silent = silent.values().take(CONSIDERED).filter(is_of);
-        if let Some(entry) = silent.find(|entry| waited(entry, SPARED_SILENT).is_some()) {
-            return Some(Rc::clone(entry));
-        }
-        let from_hand = served.range(self.hand..).chain(served.range(..self.hand));
-        let considered = from_hand.take(CONSIDERED);
-        let considered = considered.inspect(|(number, _)| self.hand = **number + 1);
-        let idle = considered.map(|(_, entry)| entry).filter(is_of);
-        let idle = idle.filter_map(|entry| Some((waited(entry, SPARED_IDLE)?, entry)));
-        let longest = idle.max_by_key(|(waited, _)| *waited);
-        longest.map(|(_, entry)| Rc::clone(entry))
+        let from_hand = self.by_number.range(self.hand..);
+        let considered = from_hand.chain(self.by_number.range(..self.hand));
+        let considered = Vec::from_iter(considered.take(CONSIDERED));
+        let (last, _) = considered.last()?;
+        self.hand = **last + 1;
+        bounds.with_counts(|count| {
+            let count = |caller: Caller| match caller.is_trusted {
+                true => 0,
+                false => count(caller.network),
+            };
+            let rank = |entry: &ConnectionEntry| {
+                let waited = entry.waited(now)?;
+                let (caller, stage) = (entry.caller.get(), entry.stage());
+                let of_caller = caller.map_or(0, count);
+                let is_displaced = match newcomer {
+                    Newcomer::WithShare(own) if caller != Some(own) => return None,
+                    Newcomer::WithShare(_) | Newcomer::Other(None) => false,
+                    Newcomer::Other(Some(other)) => of_caller > count(other) + 1,
+                };
+                let is_proved = entry.is_proved.get();
+                let is_spared = waited < stage.spared() && (is_proved || !is_displaced);
+                let is_first = stage == Stage::Lingering;
+                (!is_spared).then_some((is_first, !is_proved, of_caller, waited))
+            };
+            let ranked = considered.iter();
+            let ranked = ranked.filter_map(|(_, entry)| Some((rank(entry)?, entry)));
+            // The first of equals.
+            let first = ranked.rev().max_by_key(|(rank, _)| *rank);
+            first.map(|(_, entry)| Rc::clone(entry))
+        })
     }
 }
 
 impl ConnectionEntry {
-    /// A head begins to arrive.
-    pub(super) fn arrives(&self) {
-        self.waits_since.set(Some(Instant::now()));
-        self.enter(Stage::Arriving);
-    }
-
-    /// A request is being served.
-    pub(super) fn serves(&self) {
-        self.waits_since.set(None);
-        self.enter(Stage::Served);
-    }
-
-    /// Waits for another request since then.
-    pub(super) fn idles(&self, since: Instant) {
-        self.waits_since.set(Some(since));
-    }
-
-    fn enter(&self, stage: Stage) {
-        if self.stage.get() == stage {
-            return;
+    /// What it waits for; a decision is waited for too.
+    fn stage(&self) -> Stage {
+        match self.work[Work::Decides as usize].get() {
+            0 => self.stage.get(),
+            _ => Stage::Waiting,
         }
-        let connections = self.connections.upgrade();
-        let mut lists = connections
-            .as_ref()
-            .map(|connections| connections.0.borrow_mut());
-        let entry = lists.as_mut().and_then(|lists| lists.remove(self));
+    }
+
+    /// Is in that stage since then, where nothing is done for a request.
+    pub(super) fn enter(&self, stage: Stage, since: Instant) {
         self.stage.set(stage);
-        if let (Some(lists), Some(entry)) = (&mut lists, entry) {
-            lists.add(entry);
+        self.since.set(Some(since));
+    }
+
+    /// The work for one of its requests changes.
+    pub(super) fn change_work(&self, before: Work, after: Work) {
+        let [before, after] = [before, after].map(|work| &self.work[work as usize]);
+        before.set(before.get().saturating_sub(1));
+        after.set(after.get() + 1);
+    }
+
+    /// A call has proved its sender.
+    pub(super) fn prove(&self) {
+        self.is_proved.set(true);
+    }
+
+    /// The time for which it has waited, none while a request is decided on; `None` while one is worked on.
+    fn waited(&self, now: Instant) -> Option<Duration> {
+        let since = self.since.get()?;
+        let [_, deciding, working] = self.work.each_ref().map(Cell::get);
+        match (deciding, working) {
+            (0, 0) => Some(now.saturating_duration_since(since)),
+            (_, 0) => Some(Duration::ZERO),
+            _ => None,
         }
     }
 }
@@ -185,15 +216,29 @@ impl ConnectionEntry {
 pub(super) struct ConnectionGuard(pub(super) Rc<ConnectionEntry>);
 
 impl ConnectionGuard {
-    /// Counts the connection for its caller, now that it is known. Returns false if there is no room for one more.
-    pub(super) fn locate(&self, connections: &ConnectionTable, caller: IpAddr) -> bool {
+    /// Counts the connection for its caller, now that it is known, which replaces another one of that caller if it has its share. Returns
+    /// false if there is no room for one more.
+    pub(super) fn locate(
+        &self,
+        connections: &ConnectionTable,
+        bounds: &Bounds,
+        caller: Caller,
+    ) -> bool {
         let Some(mut slot) = self.0.slot.take() else {
             return false;
         };
-        let is_counted = connections.count_for(&mut slot, caller);
-        self.0.caller.set(slot.caller());
+        if !slot.count_for(caller) {
+            match connections.evict(Newcomer::WithShare(caller), bounds) {
+                Some(replaced) => slot = replaced,
+                None => {
+                    self.0.slot.set(Some(slot));
+                    return false;
+                }
+            }
+        }
+        self.0.caller.set(Some(caller));
         self.0.slot.set(Some(slot));
-        is_counted
+        true
     }
 
     /// Runs `work`, which serves the connection, to its end or until the connection is evicted. Returns whether it was evicted.
@@ -218,7 +263,8 @@ impl ConnectionGuard {
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         if let Some(connections) = self.0.connections.upgrade() {
-            connections.0.borrow_mut().remove(&self.0);
+            let mut entries = connections.0.borrow_mut();
+            entries.by_number.remove(&self.0.number);
         }
         drop(self.0.slot.take());
     }
@@ -226,54 +272,71 @@ impl Drop for ConnectionGuard {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{net::IpAddr, sync::Arc};
 
     use tokio::time::advance;
 
     use super::*;
-    use crate::wire::server::bounds::Bounds;
 
-    /// Adds a connection of the caller `10.0.0.{caller}`.
-    fn open(
-        connections: &Rc<ConnectionTable>,
-        bounds: &Arc<Bounds>,
-        caller: u8,
-    ) -> ConnectionGuard {
-        let mut slot = bounds.enter().expect("there is room");
-        assert!(slot.count_for(IpAddr::from([10, 0, 0, caller])));
-        connections.add(slot)
+    struct Setup {
+        connections: Rc<ConnectionTable>,
+        bounds: Arc<Bounds>,
     }
 
-    fn evicted<'s>(
-        connections: &ConnectionTable,
-        among: &[(&'s str, &ConnectionGuard)],
-    ) -> Option<&'s str> {
-        let open = |(_, guard): &&(_, &ConnectionGuard)| !guard.0.is_evicted.get();
-        let before: Vec<_> = among.iter().filter(open).collect();
-        connections.evict(None)?;
-        let mut closed = before.into_iter().filter(|one| !open(one));
-        let (name, _) = closed.next().expect("a connection of these");
-        assert!(closed.next().is_none());
-        Some(name)
+    fn caller(last: u8) -> Caller {
+        Caller::new(IpAddr::from([10, 0, 0, last]), false)
+    }
+
+    impl Setup {
+        fn new(limit: usize) -> Self {
+            Self {
+                connections: Rc::default(),
+                bounds: Arc::new(Bounds::new(limit, None)),
+            }
+        }
+
+        /// A connection of the caller `10.0.0.{last}`.
+        fn open(&self, last: u8) -> ConnectionGuard {
+            let slot = self.bounds.enter(Some(caller(last)));
+            let slot = slot.expect("there is room");
+            self.connections.add(slot, Some(caller(last)))
+        }
+
+        /// The name of the connection that is closed for another one.
+        fn evicted<'s>(
+            &self,
+            newcomer: Newcomer,
+            among: &[(&'s str, &ConnectionGuard)],
+        ) -> Option<&'s str> {
+            let open = |(_, guard): &&(_, &ConnectionGuard)| !guard.0.is_evicted.get();
+            let before: Vec<_> = among.iter().filter(open).collect();
+            drop(self.connections.evict(newcomer, &self.bounds)?);
+            let mut closed = before.into_iter().filter(|one| !open(one));
+            let (name, _) = closed.next().expect("a connection of these");
+            assert!(closed.next().is_none());
+            Some(name)
+        }
+    }
+
+    fn now(guard: &ConnectionGuard, stage: Stage) {
+        guard.0.enter(stage, Instant::now());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn heads_that_arrive_go_first_then_silent_connections_then_idle_ones_and_requests_never()
-    {
-        let (connections, bounds) = (
-            Rc::<ConnectionTable>::default(),
-            Arc::new(Bounds::new(10, None)),
-        );
-        let [idle, longer_idle, serving, silent, second, first] =
-            [1, 2, 3, 4, 5, 6].map(|caller| open(&connections, &bounds, caller));
+    async fn an_ended_connection_goes_first_a_proved_one_last_and_a_request_never() {
+        let setup = Setup::new(20);
+        let [idle, longer_idle, serving, silent, second, first, ended] =
+            [1, 2, 3, 4, 5, 6, 7].map(|caller| setup.open(caller));
         for served in [&idle, &longer_idle, &serving] {
-            served.0.serves();
+            served.0.prove();
         }
-        first.0.arrives();
-        longer_idle.0.idles(Instant::now());
+        serving.0.change_work(Work::Rests, Work::Works);
+        now(&first, Stage::Arriving);
+        now(&longer_idle, Stage::Idle);
         advance(Duration::from_millis(1)).await;
-        second.0.arrives();
-        idle.0.idles(Instant::now());
+        now(&second, Stage::Arriving);
+        now(&idle, Stage::Idle);
+        now(&ended, Stage::Lingering);
         let among = [
             ("idle", &idle),
             ("longer idle", &longer_idle),
@@ -281,41 +344,69 @@ mod tests {
             ("silent", &silent),
             ("second", &second),
             ("first", &first),
+            ("ended", &ended),
         ];
-        assert_eq!(evicted(&connections, &among), Some("first"));
-        assert_eq!(evicted(&connections, &among), Some("second"));
-        assert_eq!(evicted(&connections, &among), None, "the others are new");
-        advance(SPARED_SILENT).await;
-        assert_eq!(evicted(&connections, &among), Some("silent"));
-        assert_eq!(evicted(&connections, &among), None);
-        advance(SPARED_IDLE).await;
-        assert_eq!(evicted(&connections, &among), Some("longer idle"));
+        let evicted = || setup.evicted(Newcomer::Other(Some(caller(99))), &among);
+        assert_eq!(evicted(), Some("ended"));
+        assert_eq!(evicted(), Some("first"));
+        assert_eq!(evicted(), Some("second"));
+        assert_eq!(evicted(), None, "the others are new");
+        advance(Stage::Silent.spared()).await;
+        assert_eq!(evicted(), Some("silent"));
+        assert_eq!(evicted(), None);
+        advance(Stage::Idle.spared()).await;
+        assert_eq!(evicted(), Some("longer idle"));
         // A next head in parts.
-        idle.0.arrives();
-        assert_eq!(evicted(&connections, &among), Some("idle"));
-        assert_eq!(evicted(&connections, &among), None);
-        assert_eq!(bounds.open(), 1);
+        now(&idle, Stage::Arriving);
+        assert_eq!(evicted(), Some("idle"));
+        assert_eq!(evicted(), None);
+        assert_eq!(setup.bounds.open(), 7 - 6);
         drop(serving);
-        assert_eq!(bounds.open(), 0);
+        assert_eq!(setup.bounds.open(), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_caller_makes_room_by_its_own_connections() {
-        let (connections, bounds) = (
-            Rc::<ConnectionTable>::default(),
-            Arc::new(Bounds::new(10, Some(2))),
-        );
-        let longest = open(&connections, &bounds, 1);
-        let [one, other] = [2, 2].map(|caller| open(&connections, &bounds, caller));
-        for guard in [&longest, &one, &other] {
-            guard.0.arrives();
+    async fn the_network_that_has_most_makes_room_at_once_for_one_that_has_less() {
+        let setup = Setup::new(10);
+        let [slow, one, two, three] = [1, 2, 2, 2].map(|caller| setup.open(caller));
+        advance(Duration::from_millis(10)).await;
+        now(&slow, Stage::Waiting);
+        for (guard, stage) in [(&one, Stage::Waiting), (&two, Stage::Idle)] {
+            now(guard, stage);
+            advance(Duration::from_millis(1)).await;
         }
-        let mut slot = bounds.enter().expect("there is room");
-        assert!(connections.count_for(&mut slot, IpAddr::from([10, 0, 0, 2])));
-        let closed = [&longest, &one, &other].map(|guard| guard.0.is_evicted.get());
-        assert_eq!(closed, [false, true, false]);
-        other.0.serves();
-        let mut slot = bounds.enter().expect("there is room");
-        assert!(!connections.count_for(&mut slot, IpAddr::from([10, 0, 0, 2])));
+        three.0.prove();
+        now(&three, Stage::Idle);
+        let among = [
+            ("slow", &slow),
+            ("one", &one),
+            ("two", &two),
+            ("three", &three),
+        ];
+        let evicted = |newcomer| setup.evicted(Newcomer::Other(newcomer), &among);
+        assert_eq!(evicted(None), None, "all are spared");
+        assert_eq!(evicted(Some(caller(2))), None);
+        assert_eq!(evicted(Some(caller(3))), Some("one"));
+        assert_eq!(evicted(Some(caller(3))), Some("two"));
+        assert_eq!(evicted(Some(caller(3))), None, "it was proved");
+        advance(Stage::Waiting.spared()).await;
+        assert_eq!(evicted(Some(caller(3))), Some("slow"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_with_its_share_replaces_its_own_connections() {
+        let setup = Setup::new(10);
+        let [longest, one, other] = [1, 2, 2].map(|caller| setup.open(caller));
+        for guard in [&longest, &one, &other] {
+            now(guard, Stage::Arriving);
+            advance(Duration::from_millis(1)).await;
+        }
+        let among = [("longest", &longest), ("one", &one), ("other", &other)];
+        let evicted = || setup.evicted(Newcomer::WithShare(caller(2)), &among);
+        assert_eq!(evicted(), Some("one"));
+        other.0.change_work(Work::Rests, Work::Works);
+        assert_eq!(evicted(), None);
+        other.0.change_work(Work::Works, Work::Rests);
+        assert_eq!(evicted(), Some("other"));
     }
 }

@@ -35,7 +35,7 @@ pub trait Handler: 'static {
     fn opened(&self) {}
     /// A connection has ended.
     fn closed(&self) {}
-    /// A connection without a request was closed to make room for another one.
+    /// A connection without a permitted request was closed to make room for another one.
     fn evicted(&self) {}
     /// A connection was one too many.
     fn refused(&self) {}

@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     caller_stream::{CallerStream, HeaderCase, Limits, Upload},
-    connection_table::ConnectionEntry,
+    connection_table::{ConnectionEntry, Stage, Work},
     handler::{Handler, LAST_REQUEST},
     request::RequestBody,
     response::{Follow, Gone},
@@ -102,6 +102,8 @@ struct Progress<'c, H> {
     watch: Rc<Watch>,
     state: Rc<Shared>,
     draining_since: Option<Instant>,
+    /// The caller does not take the response to a call without proof.
+    stalls: bool,
 }
 
 impl<H: Handler> Progress<'_, H> {
@@ -124,7 +126,16 @@ impl<H: Handler> Progress<'_, H> {
             // buffer and not seen here: the caller's end ends both.
             self.state.0.set(State::Serving { is_watched: false });
         }
-        if !matches!(state, State::Serving { .. }) && self.watch.blocked_since().is_none() {
+        let is_blocked = self.watch.blocked_since().is_some();
+        if is_blocked && matches!(state, State::Serving { .. }) {
+            self.stalls = true;
+            if self.caller.wait(context).is_err() {
+                return Poll::Ready(End::Stalled);
+            }
+        } else if std::mem::take(&mut self.stalls) {
+            self.caller.proceed();
+        }
+        if !matches!(state, State::Serving { .. }) && !is_blocked {
             if self.draining_since.is_none() && draining.poll(context).is_ready() {
                 self.draining_since = Some(Instant::now());
             }
@@ -132,7 +143,7 @@ impl<H: Handler> Progress<'_, H> {
             match state {
                 State::Served { since } => {
                     let since = since.unwrap_or_else(Instant::now);
-                    self.entry.idles(since);
+                    self.caller.rest(Stage::Idle, since);
                     self.state.0.set(State::Idle {
                         since,
                         arrived,
@@ -155,7 +166,7 @@ impl<H: Handler> Progress<'_, H> {
 
     /// A head has just begun to arrive.
     fn reads(&self) {
-        self.entry.arrives();
+        self.entry.enter(Stage::Arriving, Instant::now());
         self.state.0.set(State::Reading {
             since: Instant::now(),
         });
@@ -197,9 +208,10 @@ pub(super) async fn serve<H: Handler>(
     peer: Peer,
     since: Instant,
     handler: Rc<H>,
-    entry: &ConnectionEntry,
+    entry: &Rc<ConnectionEntry>,
 ) {
-    let caller = Rc::new(CallerStream::new(peer, handler.limits()));
+    let caller = CallerStream::new(peer, handler.limits(), Rc::clone(entry));
+    let caller = Rc::new(caller);
     let is_plain = wire.is_plain();
     let state = Rc::new(Shared(Cell::new(State::Idle {
         since,
@@ -210,7 +222,6 @@ pub(super) async fn serve<H: Handler>(
         state.0.set(State::Serving {
             is_watched: is_plain,
         });
-        entry.serves();
         let state = Rc::clone(&state);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
@@ -220,6 +231,7 @@ pub(super) async fn serve<H: Handler>(
         let answering = Box::pin(Rc::clone(&handler).answer(request));
         async move {
             let mut response = answering.await?;
+            caller.respond();
             // A body that was not read must not be taken for a request.
             if handler.is_draining() || caller.upload() != Upload::Done {
                 let close = HeaderValue::from_static("close");
@@ -236,6 +248,7 @@ pub(super) async fn serve<H: Handler>(
         watch: wire.watch(),
         state: Rc::clone(&state),
         draining_since: None,
+        stalls: false,
     };
     let mut builder = http1_builder(&caller.limits());
     // Otherwise hyper tries to read whenever it is polled, and gets a new buffer for that while the head is in use.
@@ -300,11 +313,11 @@ async fn finish<H: Handler>(
     handler: &H,
     entry: &ConnectionEntry,
 ) {
+    caller.rest(Stage::Lingering, Instant::now());
     match end {
         End::Hyper(Ok(())) => match caller.takeover() {
             Some(takeover) => {
-                // The end of the response to the upgrade may have made it idle.
-                entry.serves();
+                entry.change_work(Work::Rests, Work::Works);
                 wire.unread(read_ahead);
                 takeover(wire, caller.limits().body_timeout).await;
             }

@@ -19,7 +19,7 @@ use tokio::{task::spawn_local, time::Instant};
 
 use super::{
     caller_stream::CallerStream,
-    connection_table::ConnectionEntry,
+    connection_table::{ConnectionEntry, Stage},
     deadline::Deadline,
     handler::Handler,
     request::RequestBody,
@@ -73,14 +73,15 @@ struct Streams {
 }
 
 impl Streams {
-    fn begin(self: &Rc<Self>) -> Rc<ServedStream> {
+    fn begin(self: &Rc<Self>, caller: &Rc<CallerStream>) -> Rc<ServedStream> {
         let stream = Rc::new(ServedStream {
             streams: Rc::clone(self),
+            caller: Rc::clone(caller),
             given_at: Cell::new(None),
+            waits_for_others: Cell::new(false),
             buffered: Cell::new(0),
         });
         self.begun.set(true);
-        self.entry.serves();
         self.count.set(self.count.get() + 1);
         self.next.replace(Some(Rc::clone(&stream)));
         stream
@@ -96,8 +97,11 @@ impl Streams {
 /// A request that is being served, and its response.
 struct ServedStream {
     streams: Rc<Streams>,
+    caller: Rc<CallerStream>,
     /// The time at which hyper was given the last piece of the response, if it has not asked for another since.
     given_at: Cell<Option<Instant>>,
+    /// Its next piece waits until pieces of other responses have left.
+    waits_for_others: Cell<bool>,
     /// Its part of [`Streams::buffered`].
     buffered: Cell<usize>,
 }
@@ -111,13 +115,16 @@ impl ServedStream {
             let mut postponed = streams.postponed.borrow_mut();
             if streams.buffered.get() < WAITING_BYTES {
                 self.given_at.set(None);
+                self.caller.proceed();
                 return Poll::Ready(true);
             }
             if self.given_at.get().is_none() {
                 if postponed.len() >= WAITING_REQUESTS {
                     return Poll::Ready(false);
                 }
-                self.given_at.set(Some(Instant::now()));
+                let now = Instant::now();
+                self.given_at.set(Some(now));
+                self.caller.rest(Stage::Waiting, now);
             }
             postponed.push(context.waker().clone());
             Poll::Pending
@@ -154,6 +161,7 @@ fn unavailable() -> Response<ResponseBody> {
 impl Drop for ServedStream {
     fn drop(&mut self) {
         let streams = &self.streams;
+        self.caller.rest(Stage::Waiting, Instant::now());
         if self.buffered.get() > 0 {
             streams
                 .buffered
@@ -174,7 +182,10 @@ impl Follow for ServedStream {
     fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let streams = &self.streams;
         self.given_at.set(None);
-        if streams.watch.blocked_since().is_none() && streams.unsent.get() < UNSENT_BYTES {
+        let has_room =
+            streams.watch.blocked_since().is_none() && streams.unsent.get() < UNSENT_BYTES;
+        self.waits_for_others.set(!has_room);
+        if has_room {
             return Poll::Ready(());
         }
         streams.waiting.borrow_mut().push(context.waker().clone());
@@ -189,7 +200,7 @@ impl Follow for ServedStream {
     }
 }
 
-/// Runs hyper's task of each request, and ends it when its caller does not read the response.
+/// Runs hyper's task of each request, and ends it when its caller does not read the response for too long, or where others want its place.
 #[derive(Clone)]
 struct Exec {
     streams: Rc<Streams>,
@@ -203,11 +214,24 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Exec {
         spawn_local(async move {
             let mut task = pin!(task);
             let mut deadline = Deadline::default();
+            let mut stalls = false;
             poll_fn(|context| {
                 if task.as_mut().poll(context).is_ready() {
                     return Poll::Ready(());
                 }
-                match stream.as_ref().and_then(|stream| stream.given_at.get()) {
+                let Some(stream) = &stream else {
+                    return Poll::Pending;
+                };
+                let given_at = stream.given_at.get();
+                if given_at.is_some() || stream.waits_for_others.get() {
+                    stalls = true;
+                    if stream.caller.wait(context).is_err() {
+                        return Poll::Ready(());
+                    }
+                } else if std::mem::take(&mut stalls) {
+                    stream.caller.proceed();
+                }
+                match given_at {
                     Some(given_at) => deadline.poll(context, given_at + timeout),
                     None => Poll::Pending,
                 }
@@ -247,8 +271,9 @@ pub(super) async fn serve<H: Handler>(
         draining: false,
     };
     let service = service_fn(|request: Request<Incoming>| {
-        let stream = streams.begin();
-        let caller = Rc::new(CallerStream::new(peer, Rc::clone(&limits)));
+        let caller = CallerStream::new(peer, Rc::clone(&limits), Rc::clone(entry));
+        let caller = Rc::new(caller);
+        let stream = streams.begin(&caller);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let request = request.map(|incoming| RequestBody::new(incoming, caller));
         let handler = Rc::clone(&handler);
@@ -257,6 +282,7 @@ pub(super) async fn serve<H: Handler>(
                 return Ok(unavailable());
             }
             let response = handler.answer(request).await?;
+            stream.caller.respond();
             Ok::<_, Gone>(stream.buffer(response))
         })
     });
@@ -330,7 +356,7 @@ impl<H: Handler> Waits<'_, H> {
         self.idle_since = match (self.streams.count.get(), self.idle_since) {
             (0, None) => {
                 let since = Instant::now();
-                self.streams.entry.idles(since);
+                self.streams.entry.enter(Stage::Idle, since);
                 Some(since)
             }
             (0, since) => since,

@@ -20,15 +20,15 @@ use tokio::{
 };
 
 use super::{
-    bounds::Bounds,
+    bounds::{Bounds, Caller, Full},
     connection,
-    connection_table::{ConnectionGuard, ConnectionTable},
+    connection_table::{ConnectionGuard, ConnectionTable, Newcomer},
     handler::Handler,
     proxied,
     tls::{Tls, handshake_failure},
 };
 use crate::{
-    base::peer::{Peer, network},
+    base::peer::Peer,
     telemetry::metrics::HandshakeFailure,
     wire::{stream::Stream, watched::WatchedStream},
 };
@@ -240,20 +240,25 @@ fn is_callers(error: &io::Error) -> bool {
 impl AcceptRules {
     /// A slot for one more connection; if there is none, that of a connection that waits, which is closed. The caller is
     /// known unless a proxy passes the connection on.
-    fn admit(&self, caller: Option<IpAddr>) -> Option<ConnectionGuard> {
-        let mut slot = match self.bounds.enter() {
-            Some(slot) => slot,
-            None => {
-                // A caller with its share makes room by one of its own connections.
-                let caller = caller.map(network);
-                let over_share = caller.filter(|caller| self.bounds.has_share(*caller));
-                let mut slot = self.connections.evict(over_share)?;
+    fn admit(&self, caller: Option<Caller>) -> Option<ConnectionGuard> {
+        let slot = match (self.bounds.enter(caller), caller) {
+            (Ok(slot), _) => slot,
+            (Err(Full::Share), Some(caller)) => {
+                let newcomer = Newcomer::WithShare(caller);
+                self.connections.evict(newcomer, &self.bounds)?
+            }
+            (Err(_), _) => {
+                let newcomer = Newcomer::Other(caller);
+                let mut slot = self.connections.evict(newcomer, &self.bounds)?;
                 slot.hand_on();
+                // Another worker may have taken the last one of its share meanwhile.
+                if caller.is_some_and(|caller| !slot.count_for(caller)) {
+                    return None;
+                }
                 slot
             }
         };
-        let is_counted = caller.is_none_or(|caller| self.connections.count_for(&mut slot, caller));
-        is_counted.then(|| self.connections.add(slot))
+        Some(self.connections.add(slot, caller))
     }
 
     /// Tells a caller that its connection is one too many; under TLS that would take a handshake.
@@ -278,9 +283,13 @@ impl AcceptRules {
 fn serve<H: Handler>(rules: &Rc<AcceptRules>, accepted: Accepted, handler: Rc<H>) {
     let caller = match &accepted {
         // If a proxy passes the connection on, the caller is not known yet.
-        Accepted::Tcp(_, address) => (!rules.proxy_protocol).then_some(address.ip()),
+        Accepted::Tcp(..) if rules.proxy_protocol => None,
+        Accepted::Tcp(_, address) => {
+            let address = address.ip();
+            Some(Caller::new(address, handler.is_trusted(address)))
+        }
         // The connections of a Unix socket count as one address's.
-        Accepted::Unix(_) => Some(Ipv4Addr::UNSPECIFIED.into()),
+        Accepted::Unix(_) => Some(Caller::new(Ipv4Addr::UNSPECIFIED.into(), true)),
     };
     let Some(guard) = rules.admit(caller) else {
         let stream = match accepted {
@@ -328,7 +337,9 @@ async fn open<H: Handler>(
         let caller = Box::pin(proxied_caller(&mut stream, address, handler)).await?;
         peer.is_relay = caller.is_none();
         let caller = caller.unwrap_or(address.ip());
-        if !guard.locate(&rules.connections, caller) {
+        let is_trusted = peer.is_relay || handler.is_trusted(caller);
+        let counted = Caller::new(caller, is_trusted);
+        if !guard.locate(&rules.connections, &rules.bounds, counted) {
             rules.refuse(Stream::Tcp(stream), handler);
             return None;
         }

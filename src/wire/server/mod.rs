@@ -16,3 +16,4 @@ pub mod request;
 pub mod response;
 pub mod settings;
 pub mod tls;
+pub mod unproved;

@@ -29,7 +29,7 @@ impl BodyRejection {
     pub const fn verdict(&self) -> Verdict {
         match self {
             Self::TooLarge => Verdict::PayloadTooLarge,
-            Self::Busy => Verdict::Unavailable,
+            Self::Busy | Self::Upload(UploadError::Dropped) => Verdict::Unavailable,
             Self::TooSlow => Verdict::RequestTimeout,
             Self::Upload(UploadError::Malformed) => Verdict::BadRequest,
             Self::Upload(UploadError::Truncated) => Verdict::Aborted,
@@ -41,7 +41,9 @@ impl BodyRejection {
         let verdict = self.verdict();
         match self {
             Self::TooLarge => Problem::plain(413, verdict),
-            Self::Busy => Problem::unavailable(verdict, problem::SOON),
+            Self::Busy | Self::Upload(UploadError::Dropped) => {
+                Problem::unavailable(verdict, problem::SOON)
+            }
             Self::TooSlow => Problem::plain(408, verdict),
             Self::Upload(error @ UploadError::Malformed) => Problem::malformed(verdict, error),
             Self::Upload(UploadError::Truncated) => Problem::plain(400, verdict),
@@ -58,4 +60,7 @@ pub enum UploadError {
     /// The caller ended the connection or the stream first.
     #[error("the connection ended before the body did")]
     Truncated,
+    /// It was dropped for others: it has waited longest.
+    #[error("too many requests at once")]
+    Dropped,
 }

@@ -90,11 +90,8 @@ impl RequestBody {
     /// As [`RequestBody::hold`], with [`PAGE_BYTES`], [`PAGE_SHARES`] and `page_form_timeout` as bounds.
     pub async fn read_page_form(&self) -> Result<BufferedBody, BodyRejection> {
         let limits = self.caller.limits();
-        let shares = Shares {
-            arriving: limits.form_shares.arriving,
-            ..PAGE_SHARES
-        };
-        self.buffer(&PAGE_FORMS, PAGE_BYTES, shares, limits.page_form_timeout)
+        let timeout = limits.page_form_timeout;
+        self.buffer(&PAGE_FORMS, PAGE_BYTES, PAGE_SHARES, timeout)
             .await
     }
 
@@ -150,7 +147,7 @@ impl RequestBody {
                 if let Poll::Ready(frame) = self.poll_data(context) {
                     return Poll::Ready(Ok(frame));
                 }
-                whole.reservation.await_more(context, shares)?;
+                whole.reservation.await_more(context)?;
                 let elapsed = self.caller.poll_deadline(context, until);
                 elapsed.map(|()| Err(BodyRejection::TooSlow))
             })
@@ -191,11 +188,17 @@ impl RequestBody {
         let mut incoming = self.incoming.borrow_mut();
         loop {
             let Poll::Ready(frame) = Pin::new(&mut *incoming).poll_frame(context) else {
+                if self.caller.wait(context).is_err() {
+                    let error = UploadError::Dropped;
+                    self.caller.set_upload(Upload::Failed(error));
+                    return Poll::Ready(Some(Err(error)));
+                }
                 if !matches!(self.caller.upload(), Upload::Awaited(_)) {
                     self.caller.set_upload(Upload::Awaited(Instant::now()));
                 }
                 return Poll::Pending;
             };
+            self.caller.upload_proceeds();
             return Poll::Ready(match frame {
                 Some(Ok(frame)) if frame.is_data() => {
                     self.caller.set_upload(if incoming.is_end_stream() {

@@ -65,11 +65,11 @@ section! {
         #[serde(deserialize_with = "duration::<1, DAY, _>")] tunnel_timeout: Duration = "10m", reload;
         /// For the TLS handshake.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] handshake_timeout: Duration = "10s", reload;
-        /// Connections at once. Past it, one without a request is closed for each new one; where all have one, a new one gets 503.
+        /// Connections at once. Past it, for each new one another one is closed that waits: one that has ended, else one of the address (an IPv6 /64) that has most on which nothing is proved, else an idle one; where all have a permitted request, a new one gets 503. Once more than half are open, one address has at most a quarter, unless it is one of listen.trusted_proxies.
         connections: NonZeroU32 = 10_000, reload;
         /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
-        /// Requests being served at once; 503 past it. At most a quarter of them wait for a form or another body that has to be read before the decision: past it the oldest one of the address (an IPv6 /64) that has most is dropped with 503.
+        /// Requests being served at once; 503 past it. Where all are taken, those that have proved nothing and wait, for their body, the store or a caller who does not read, make room until they are a quarter: the one that has waited longest of the address (an IPv6 /64) that has most is dropped. Anonymous and observed calls take at most three quarters, and once half are taken, one address has at most a quarter for them.
         concurrent_requests: NonZeroU32 = 10_000, reload;
         /// Streams of one HTTP/2 connection; further requests wait at the caller.
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
@@ -77,13 +77,8 @@ section! {
 }
 
 impl LimitSettings {
-    /// The limits of callers' connections, where `concurrent_requests` are served at once at most.
-    pub fn limits(
-        &self,
-        protocols: ProtocolSettings,
-        header_case: HeaderCase,
-        concurrent_requests: usize,
-    ) -> Limits {
+    /// The limits of callers' connections.
+    pub fn limits(&self, protocols: ProtocolSettings, header_case: HeaderCase) -> Limits {
         Limits {
             head_bytes: self.head_bytes,
             head_fields: self.head_fields.get() as usize,
@@ -95,7 +90,7 @@ impl LimitSettings {
             form_timeout: self.form_timeout,
             form_bytes: self.form_bytes,
             page_form_timeout: self.page_form_timeout,
-            form_shares: Shares::new(self.form_memory, self.form_bytes, concurrent_requests),
+            form_shares: Shares::new(self.form_memory, self.form_bytes),
             form_fields: self.form_fields.get() as usize,
             header_case,
             streams: protocols.http2.then_some(self.http2_streams),

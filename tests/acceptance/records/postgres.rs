@@ -72,6 +72,32 @@ fn an_outage_is_logged_once_and_never_taken_for_a_wrong_token() {
     outages_are_logged(&proxy, 1);
 }
 
+/// Each looks up a key that is not known and waits for the store.
+#[test]
+fn calls_that_wait_for_the_store_take_no_place_of_others() {
+    let server = Postgres::start();
+    let api = Upstream::start();
+    let proxy = on(&server, &api)
+        .config("listen.workers = 2\nlimits.concurrent_requests = 16")
+        .start();
+    let caller = proxy.somebody();
+    let known = || proxy.status(Call::get("/a").of(&caller));
+    hang_beside_a_cache(&server, || known() == 200);
+    for round in 0..3 {
+        let unknown = |number| {
+            let consumer = Consumer::new(format!("{round}-{number}"), "secret");
+            let mut connection = proxy.connect();
+            connection.send(&proxy.wire(&Call::get("/a").by(&consumer)));
+            connection
+        };
+        let waiting = Vec::from_iter((0..40).map(unknown));
+        let statuses = [(); 8].map(|()| known());
+        assert_eq!(statuses, [200; 8], "{round}");
+        drop(waiting);
+    }
+    server.go_on();
+}
+
 #[test]
 fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
     let server = Postgres::start();

@@ -1,6 +1,6 @@
 //! The overview: readiness, load, and the findings that need a person.
 
-use std::{collections::HashSet, sync::atomic::Ordering::Relaxed};
+use std::collections::HashSet;
 
 use askama::Template;
 use rustix::system::uname;
@@ -23,6 +23,7 @@ use crate::{
         charts::Sample,
         metrics::{Outcome, Verdict},
     },
+    wire::server::unproved,
 };
 
 /// A certificate that is shown to callers or to the API.
@@ -166,7 +167,7 @@ impl ConsoleRequest<'_> {
                 let nonces = readiness.nonces.window().entries();
                 Tiles::new(&minutes, enforces, (nonces, readiness.max_nonces))
             },
-            in_flight: Number(shared.in_flight.load(Relaxed) as u64),
+            in_flight: Number(unproved::in_flight() as u64),
             concurrent: Number(concurrent as u64),
             connections: Number(
                 shared

@@ -5,7 +5,6 @@ use super::*;
 const SHARES: Shares = Shares {
     all: 400,
     each: 100,
-    arriving: 100,
 };
 
 fn memory() -> &'static FormMemory {
@@ -48,15 +47,12 @@ fn the_body_that_has_been_arriving_for_longest_makes_room() {
         .collect();
     for body in &mut bodies {
         assert_eq!(body.resize(50, SHARES), Ok(()));
-        assert_eq!(body.await_more(&context, SHARES), Ok(()));
+        assert_eq!(body.await_more(&context), Ok(()));
     }
     assert_eq!(bodies[0].arrived(), Ok(()), "it is whole");
     let mut other = memory.reserve(caller("192.0.2.99"));
     assert_eq!(other.resize(50, SHARES), Ok(()));
-    assert_eq!(
-        bodies[1].await_more(&context, SHARES),
-        Err(BodyRejection::Busy)
-    );
+    assert_eq!(bodies[1].await_more(&context), Err(BodyRejection::Busy));
     assert_eq!(bodies[1].resize(60, SHARES), Err(BodyRejection::Busy));
     // A caller that is over its share makes room by itself.
     let mut own = memory.reserve(caller("192.0.2.2"));
@@ -64,7 +60,7 @@ fn the_body_that_has_been_arriving_for_longest_makes_room() {
     assert_eq!(bodies[4].arrived(), Err(BodyRejection::Busy));
     // The oldest one cannot grow, and stays as it was.
     assert_eq!(bodies[2].resize(51, SHARES), Err(BodyRejection::Busy));
-    assert_eq!(bodies[2].await_more(&context, SHARES), Ok(()));
+    assert_eq!(bodies[2].await_more(&context), Ok(()));
     drop((bodies, other, own));
     assert_eq!(memory.taken.lock().bytes, 0);
     assert!(memory.taken.lock().by_caller.is_empty() && memory.taken.lock().arriving.is_empty());
@@ -74,7 +70,7 @@ fn the_body_that_has_been_arriving_for_longest_makes_room() {
 fn a_caller_has_room_for_a_form_and_at_most_a_quarter() {
     const MIB: usize = 1 << 20;
     for (memory, form, each) in [(64, 1, 8), (64, 16, 16), (1024, 1, 64), (64, 4, 16)] {
-        assert_eq!(Shares::new(memory * MIB, form * MIB, 100).each, each * MIB);
+        assert_eq!(Shares::new(memory * MIB, form * MIB).each, each * MIB);
     }
 }
 
@@ -126,11 +122,7 @@ fn a_host_of_ipv6_is_one_caller_however_many_addresses_it_has() {
 
 #[test]
 fn a_lower_limit_after_a_reload_takes_nothing_away_and_lets_nothing_grow() {
-    let lower = Shares {
-        all: 200,
-        each: 50,
-        ..SHARES
-    };
+    let lower = Shares { all: 200, each: 50 };
     let mut reservation = memory().reserve(None);
     assert_eq!(reservation.resize(100, SHARES), Ok(()));
     assert_eq!(reservation.resize(100, lower), Ok(()));
@@ -150,34 +142,6 @@ fn a_body_on_its_way_counts_until_it_is_dropped() {
     assert_eq!((&*part, memory.taken.lock().bytes), (&b"bc"[..], 3));
     drop(part);
     assert_eq!(memory.taken.lock().bytes, 0);
-}
-
-#[test]
-fn the_caller_with_most_arriving_bodies_makes_place_for_others() {
-    let memory = memory();
-    let context = Context::from_waker(Waker::noop());
-    let shares = Shares {
-        arriving: 8,
-        ..SHARES
-    };
-    let arriving = |address: &str| {
-        let mut body = memory.reserve(caller(address));
-        assert_eq!(body.await_more(&context, shares), Ok(()));
-        body
-    };
-    let mut other = arriving("192.0.2.1");
-    let mut many: Vec<_> = (0..20).map(|_| arriving("192.0.2.66")).collect();
-    let mut newcomers = ["192.0.2.2", "192.0.2.3"].map(arriving);
-    assert_eq!(memory.taken.lock().arriving.len(), 8);
-    for body in newcomers.iter_mut().chain([&mut other]) {
-        assert_eq!(body.await_more(&context, shares), Ok(()));
-        assert_eq!(body.arrived(), Ok(()));
-    }
-    let ended = many.iter_mut().map(Reservation::arrived);
-    let ended = Vec::from_iter(ended.map(|result| result.is_err()));
-    assert_eq!(ended.iter().filter(|is_dropped| **is_dropped).count(), 15);
-    assert!(!ended[15..].contains(&true), "the newest stay");
-    assert!(memory.taken.lock().arriving_by_caller.is_empty());
 }
 
 #[test]
