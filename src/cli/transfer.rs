@@ -11,6 +11,7 @@ mod index;
 mod input;
 mod line;
 mod members;
+mod quotes;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -85,8 +86,8 @@ password_hash get a password from countersign user passwd. A password_hash may b
   argon2id   $argon2id$v=19$m=65536,t=2,p=1$…, at most 128 MiB, 256 MiB times passes, 16 lanes
   bcrypt     $2a$, $2b$ or $2y$, at most cost 13
   PBKDF2     pbkdf2_sha256$600000$… of Django or $pbkdf2-sha256$…, at most 1200000 iterations;
-             with sha512 in the name at most 300000
-  scrypt     $scrypt$ln=16,r=8,p=1$…, at most 128 MiB times lanes
+             with sha512 in the name at most 300000; or pbkdf2:sha256:600000$… of Werkzeug
+  scrypt     $scrypt$ln=16,r=8,p=1$…, at most 128 MiB times lanes; or scrypt:32768:8:1$… of Werkzeug
   SHA-crypt  $5$ or $6$, at most 100000 rounds
   phpass     $P$ or $H$, and $S$ of Drupal, at most 2^16 rounds
 
@@ -161,6 +162,9 @@ pub struct ImportArgs {
     /// A cell of CSV with this text is left out, as an empty one is; \N for MySQL
     #[arg(long, value_name = "TEXT", default_value = "", requires = "csv")]
     null: String,
+    /// The meaning of a backslash in a cell of CSV
+    #[arg(long, value_name = "MEANING", value_enum, requires = "csv")]
+    backslashes: Option<rows::Backslashes>,
     /// The user of access tokens that name none
     #[arg(long, value_name = "ID")]
     token_user: Option<UserId>,

@@ -374,16 +374,138 @@ fn all_problems_of_an_import_are_reported_each_with_its_line() {
     assert_eq!(lines.len(), 5, "{lines:#?}");
     let many = "\nx".repeat(150);
     let ended = workspace.run_with("import -", format!("{}{many}", &file[..30]));
-    assert_eq!(ended.stderr.lines().count(), 101);
-    assert!(
-        ended
-            .stderr
-            .ends_with("150 problems, of which the first 100 are shown; nothing was imported\n")
-    );
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    for (line, expected) in lines.iter().zip([
+        "standard input:3: is not a JSON object",
+        "standard input:4: is not a JSON object",
+        "standard input:5: is not a JSON object",
+        "standard input: 147 more: is not a JSON object",
+        "150 problems; nothing was imported",
+    ]) {
+        assert_eq!(*line, format!("countersign: {expected}"));
+    }
+    assert_eq!(lines.len(), 5, "{lines:#?}");
     assert!(
         !workspace.path("countersign.db").exists(),
         "no store was made"
     );
+}
+
+#[test]
+fn a_backslash_in_csv_has_a_meaning_that_is_named() {
+    let workspace = Workspace::new();
+    let import = |text: &str, options: &[&str]| {
+        let common = [
+            "import",
+            "-",
+            "--csv",
+            "consumer",
+            "--delimiter",
+            "\\t",
+            "--replace",
+            "--json",
+        ];
+        workspace.run_with(&[&common[..], options].concat(), text)
+    };
+    let exported = || {
+        let text = export(&workspace);
+        let shop = text.lines().find(|line| line.contains("\"shop\"")).unwrap();
+        serde_json::from_str::<serde_json::Value>(shop).unwrap()
+    };
+    // What mysql --batch makes of a secret and a description with a backslash, quotes, and NULL.
+    let rows = "key\tsecret\tname\tdescription\twebsite\nshop\tab\\\\cd\t\"Bob\" \\Smith\tC:\\\\dir\t\\N\n";
+    let told = import(rows, &[]).failed(1);
+    has(
+        &told,
+        &[
+            "row 2",
+            "has text after a quoted cell",
+            "--backslashes escape",
+        ],
+    );
+    let told = import(&rows.replace("\"Bob\" ", ""), &[]).failed(1);
+    has(
+        &told,
+        &[
+            "row 2",
+            "secret has a backslash",
+            "--backslashes escape",
+            "--backslashes literal",
+        ],
+    );
+    import(rows, &["--backslashes", "escape"]).done();
+    let shop = exported();
+    assert_eq!(shop["secret"], "ab\\cd");
+    assert_eq!(shop["name"], "\"Bob\" Smith");
+    assert_eq!(shop["description"], "C:\\dir");
+    assert_eq!(shop["website"], serde_json::Value::Null);
+    import(
+        "key\tsecret\tname\nshop\tab\\\\cd\tShop\n",
+        &["--backslashes", "literal"],
+    )
+    .done();
+    assert_eq!(exported()["secret"], "ab\\\\cd");
+}
+
+#[test]
+fn a_quoted_cell_of_csv_ends_with_its_quote() {
+    let workspace = Workspace::new();
+    let import = |text: &str| workspace.run_with("import - --csv user --dry-run", text);
+    for (row, is_right) in [
+        ("7,\"Bob\"", true),
+        ("7,\"\"\"Bob\"\" Smith\"", true),
+        ("7,\"Bob, \"\"the\nbuilder\"\"\"", true),
+        ("7,Bob \"the builder\"", true),
+        ("7,\"\"", true),
+        ("7,\"Bob\" Smith", false),
+        ("7,\"Bob Smith", false),
+        ("\"7\"x,Bob", false),
+    ] {
+        let text = format!("id,name\n6,alice\n{row}\n");
+        if is_right {
+            let ended = import(&text);
+            assert!(
+                ended.code == Some(0) || ended.stderr.contains("name"),
+                "{row}: {ended:?}"
+            );
+            assert!(!ended.stderr.contains("quote"), "{row}: {ended:?}");
+        } else {
+            has(&import(&text).failed(1), &["row 3", "RFC 4180"]);
+        }
+    }
+}
+
+#[test]
+fn json_lines_may_begin_with_a_byte_order_mark() {
+    let workspace = Workspace::new();
+    let text = "\u{feff}{\"kind\":\"export\",\"version\":1}\r\n{\"kind\":\"user\",\"id\":\"7\",\"name\":\"alice\"}\r\n";
+    workspace.run_with("import -", text).done();
+    assert_eq!(workspace.json_lines("user list").len(), 1);
+}
+
+#[test]
+fn hashes_of_werkzeug_are_imported_and_others_name_the_way() {
+    let workspace = Workspace::new();
+    let import = |hash: &str| {
+        workspace.run_with(
+            "import - --csv user --replace",
+            format!("id,name,password_hash\n7,alice,{hash}\n"),
+        )
+    };
+    let salt = "abcdefghijklmnop";
+    import(&format!("scrypt:32768:8:1${salt}${}", "d3".repeat(64))).done();
+    import(&format!("pbkdf2:sha256:600000${salt}${}", "87".repeat(32))).done();
+    for unusable in [
+        "pbkdf2:sha1:1000$a$bb",
+        "pbkdf2:sha256$a$bb",
+        "scrypt:3:8:1$a$bb",
+        "md5$a$bb",
+    ] {
+        has(
+            &import(unusable).failed(1),
+            &["password_hash", "login.backend = \"http\""],
+        );
+    }
 }
 
 #[test]
@@ -592,6 +714,11 @@ fn the_memory_of_an_import_and_of_an_export_hardly_grows_with_the_records() {
     let (few, many) = (measured(10_000), measured(50_000));
     // At most 100 bytes for each of 40,000 records more, of which the index of keys takes 21.
     let limit = 40_000 * 100 / 1024;
-    assert!(many.0 < few.0 + limit, "import: {few:?} {many:?} KiB");
+    // The cache of the connection that writes, which is full then.
+    let cache = 32 << 10;
+    assert!(
+        many.0 < few.0 + limit + cache,
+        "import: {few:?} {many:?} KiB"
+    );
     assert!(many.1 < few.1 + limit, "export: {few:?} {many:?} KiB");
 }

@@ -169,6 +169,13 @@ async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
         .await
         .unwrap();
     assert!(findings[0].contains("does not let"), "{findings:?}");
+    // Without INFO nonces cannot be kept.
+    let denied = ["-a", "s3cret", "acl", "setuser", "app", "-info"];
+    assert!(server.ask(&denied).contains("OK"));
+    let error = check_nonces(RedisUrl::parse(&as_user).unwrap()).await;
+    let error = error.unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("+info"), "{error} {cause}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

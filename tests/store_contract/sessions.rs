@@ -207,7 +207,7 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
         let import = store.import(import_list(vec![Record::User(user)]));
         match import.await.unwrap() {
             Import::Imported(_) => None,
-            Import::Rejected(problems, _) => Some(problems[0].conflict.clone()),
+            Import::Rejected(problems, ..) => Some(problems[0].conflict.clone()),
             Import::Unexpected => panic!("every change is expected"),
         }
     };
@@ -380,7 +380,7 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
         .unwrap();
     let differs = |member: &str| Conflict::Differs(vec![member.to_owned()]);
     assert!(
-        matches!(imported, Import::Rejected(problems, 1) if problems[0].conflict == differs("password_hash"))
+        matches!(imported, Import::Rejected(problems, 1, _) if problems[0].conflict == differs("password_hash"))
     );
 
     set_enabled(store, &id, false, NOW).await;

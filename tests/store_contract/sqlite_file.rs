@@ -12,15 +12,16 @@ use std::{
 
 use countersign::records::store::{
     Backend, OpenProblem, Opening, Store, StoreError, StoreOpenError, StoreParams, open_store,
-    port::{Added, ResealFrom},
+    port::{Added, ResealFrom, TokenFilter},
     seal::SealKey,
+    transfer::{Import, Record},
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::records::{
     NOW, access_token, allow, authorize, consumer, exported, id, import_list, issue, populate,
-    rich_consumer,
+    rich_consumer, user,
 };
 
 fn place() -> (TempDir, PathBuf) {
@@ -321,9 +322,7 @@ async fn a_plain_file_that_was_sealed_holds_no_secret() {
     let mut records = exported(&store).await.records;
     for number in 0..2500 {
         let token = access_token(&format!("{number}"), "c", "u");
-        records.push(countersign::records::store::transfer::Record::AccessToken(
-            token,
-        ));
+        records.push(Record::AccessToken(token));
     }
     store.import(import_list(records)).await.unwrap();
     let before = exported(&store).await;
@@ -428,4 +427,43 @@ async fn two_processes_may_make_the_file_at_once() {
         drop(stores);
         populate(&open(&path, key(1)).unwrap()).await;
     }
+}
+
+#[tokio::test]
+async fn an_import_leaves_every_index() {
+    let (_directory, path) = place();
+    let store = open(&path, None).unwrap();
+    let indexes = || {
+        let sql = Connection::open(&path).unwrap();
+        let find = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' ORDER BY name";
+        let mut find = sql.prepare(find).unwrap();
+        let rows = find
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap();
+        rows.collect::<rusqlite::Result<Vec<(String, Option<String>)>>>()
+            .unwrap()
+    };
+    let before = indexes();
+    let records = |consumer_of_token: &str| {
+        vec![
+            Record::Consumer(consumer("c")),
+            Record::User(user("u")),
+            Record::AccessToken(access_token("t", consumer_of_token, "u")),
+        ]
+    };
+    // Rejected, tried, into an empty table, and beside other tokens.
+    let rejected = store.import(import_list(records("none"))).await.unwrap();
+    assert!(matches!(rejected, Import::Rejected(..)), "{rejected:?}");
+    assert_eq!(indexes(), before);
+    let mut dry_run = import_list(records("c"));
+    dry_run.dry_run = true;
+    store.import(dry_run).await.unwrap();
+    assert_eq!(indexes(), before);
+    for _ in 0..2 {
+        let imported = store.import(import_list(records("c"))).await.unwrap();
+        assert!(matches!(imported, Import::Imported(_)), "{imported:?}");
+        assert_eq!(indexes(), before);
+    }
+    let found = store.access_tokens(&TokenFilter::default(), None, 10).await;
+    assert_eq!(found.unwrap().len(), 1);
 }

@@ -100,7 +100,7 @@ async fn import(store: &Arc<Store>, records: &[Record]) -> Outcome {
 async fn outcome(store: &Arc<Store>, list: ImportList<'_>) -> Outcome {
     match store.import(list).await.unwrap() {
         Import::Imported(imported) => Ok(imported),
-        Import::Rejected(problems, count) => {
+        Import::Rejected(problems, count, _) => {
             assert!(count == problems.len() as u64 || problems.len() == MAX_PROBLEMS);
             Err(problems
                 .into_iter()

@@ -21,7 +21,7 @@ use crate::{
     cli::progress::Progress,
     operator::manage::distinct_members,
     provider::issue::callback,
-    records::store::transfer::{ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record},
+    records::store::transfer::{Alike, ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record},
 };
 
 /// The result of the first pass over an input.
@@ -40,6 +40,9 @@ pub(super) struct Contents {
     defaults: Defaults,
 }
 
+/// The most problems that are alike of which each has a line of its own.
+pub(super) const SHOWN_ALIKE: u64 = 3;
+
 /// The problems of an input.
 #[derive(Default)]
 pub(super) struct Problems {
@@ -47,6 +50,8 @@ pub(super) struct Problems {
     first: BTreeMap<(usize, u64), String>,
     /// The number of all.
     pub(super) count: u64,
+    /// The numbers of those that are alike.
+    pub(super) alike: Alike,
     /// The hashes of the names of records that cannot be read.
     unread: HashSet<u64>,
     random: RandomState,
@@ -57,6 +62,9 @@ pub(super) struct Problems {
 impl Problems {
     pub(super) fn add(&mut self, line: usize, problem: String) {
         self.count += 1;
+        if self.alike.add(&problem) > SHOWN_ALIKE {
+            return;
+        }
         self.first.insert((line, self.count), problem);
         if self.first.len() > MAX_PROBLEMS {
             self.first.pop_last();
@@ -101,6 +109,8 @@ pub(super) struct ImportWarnings {
     pub(super) permissions: BTreeSet<Permission>,
     /// The number of consumers with an http callback on another host.
     pub(super) unprotected: u64,
+    /// The number of consumers with an asterisk in a callback.
+    pub(super) asterisks: u64,
     /// The permissions that the configuration declares.
     declared: BTreeSet<Permission>,
 }
@@ -114,12 +124,13 @@ impl ImportWarnings {
     }
 
     fn note(&mut self, record: &Record) {
-        let is_warned =
-            |callback: &String| matches!(callback::check_registration(callback), Ok(Some(_)));
         let permissions = match record {
             Record::Consumer(consumer) => {
-                let is_unprotected = consumer.callbacks.iter().any(is_warned);
-                self.unprotected += u64::from(is_unprotected);
+                let warnings = consumer.callbacks.iter();
+                let warnings = warnings.map(|it| callback::check_registration(it).ok().flatten());
+                let has = |warning| warnings.clone().any(|it| it == Some(warning));
+                self.unprotected += u64::from(has(callback::PLAIN_HTTP));
+                self.asterisks += u64::from(has(callback::ASTERISK));
                 &consumer.permissions[..]
             }
             Record::AccessToken(token) => &token.permissions,

@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use super::{
     ImportArgs,
-    contents::{Contents, ImportWarnings},
+    contents::{Contents, ImportWarnings, SHOWN_ALIKE},
     differences::Differences,
     input::Input,
     line::Defaults,
@@ -19,12 +19,12 @@ use super::{
 use crate::{
     base::names::ConsumerKey,
     cli::context::{About as _, CommandError, Context, Output, RecordArgs},
-    provider::login::password,
+    provider::{issue::callback, login::password},
     records::store::{
         self, Backend, OpenProblem, Opening,
         transfer::{
-            Existing, Import, ImportList, ImportProblem, Imported, MAX_PROBLEMS, TransferError,
-            name,
+            Alike, Existing, Import, ImportList, ImportProblem, Imported, MAX_PROBLEMS,
+            TransferError, name,
         },
     },
     run::app::{
@@ -85,7 +85,7 @@ impl ImportArgs {
             };
             let imported = match imported {
                 Some(imported) => plan.accepted(imported)?,
-                None => return Err(plan.rejected((Vec::new(), 0))),
+                None => return Err(plan.rejected(Vec::new(), 0, &Alike::default())),
             };
             let removed = differences.removed;
             announced = Some(
@@ -130,6 +130,7 @@ impl ImportArgs {
                 map: &self.map,
                 delimiter: self.delimiter,
                 null: &self.null,
+                backslashes: self.backslashes,
             },
         }
     }
@@ -178,16 +179,22 @@ impl Plan<'_> {
     fn accepted(&self, imported: Import) -> Result<Imported, CommandError> {
         match imported {
             Import::Imported(imported) if self.contents.problems.count == 0 => Ok(imported),
-            Import::Imported(_) => Err(self.rejected((Vec::new(), 0))),
-            Import::Rejected(found, count) => Err(self.rejected((found, count))),
+            Import::Imported(_) => Err(self.rejected(Vec::new(), 0, &Alike::default())),
+            Import::Rejected(found, count, alike) => Err(self.rejected(found, count, &alike)),
             Import::Unexpected => Err(CommandError::failed(
                 "the store was changed after the changes were shown; nothing was imported, run the command again",
             )),
         }
     }
 
-    /// The problems of a file and of its records in the store: a line for each of the first ones, and the number of all.
-    fn rejected(&self, (found, found_count): (Vec<ImportProblem>, u64)) -> CommandError {
+    /// The problems of a file and of its records in the store: a line for each of the first ones of a kind, the number of the others, and
+    /// the number of all.
+    fn rejected(
+        &self,
+        found: Vec<ImportProblem>,
+        found_count: u64,
+        found_alike: &Alike,
+    ) -> CommandError {
         let (problems, format) = (&self.contents.problems, self.args.format());
         let of_file = problems.first();
         let of_file = of_file.map(|(line, problem)| (line, problem.to_owned()));
@@ -196,13 +203,26 @@ impl Plan<'_> {
             .map(|found| (found.line, format!("{} {}", found.record, found.conflict)));
         let mut first: Vec<_> = of_file.chain(found).collect();
         first.sort();
-        first.truncate(MAX_PROBLEMS);
-        let shown = first.len() as u64;
         let count = problems.count + found_count;
-        let lines = first.into_iter().map(|(number, problem)| {
-            format!("{}: {problem}", format.place(&self.input.name, number))
-        });
-        let lines = lines.collect::<Vec<_>>().join("\ncountersign: ");
+        let mut others = problems.alike.with(found_alike);
+        let (mut shown, mut seen) = (0, Alike::default());
+        let mut lines = Vec::new();
+        for (number, problem) in first {
+            if lines.len() < MAX_PROBLEMS && seen.add(&problem) <= SHOWN_ALIKE {
+                if let Some(others) = others.get_mut(&Alike::kind(&problem)) {
+                    *others -= 1;
+                }
+                shown += 1;
+                let place = format.place(&self.input.name, number);
+                lines.push(format!("{place}: {problem}"));
+            }
+        }
+        others.retain(|_, count| *count > 0);
+        for (kind, count) in &others {
+            shown += count;
+            lines.push(format!("{}: {count} more: {kind}", self.input.name));
+        }
+        let lines = lines.join("\ncountersign: ");
         CommandError::failed_lines(match count {
             1 => format!("{lines}; nothing was imported"),
             _ if count == shown => {
@@ -224,6 +244,13 @@ impl Plan<'_> {
             context.warn(&format!(
                 "{} of the consumers have a callback that is http on another host: the verifier travels unprotected",
                 warnings.unprotected
+            ));
+        }
+        if warnings.asterisks > 0 {
+            context.warn(&format!(
+                "{} of the consumers have a callback with an asterisk: {}",
+                warnings.asterisks,
+                callback::ASTERISK
             ));
         }
     }

@@ -126,7 +126,9 @@ pub(super) enum LineError {
     NoUser,
     #[error("token: {0}")]
     Token(#[from] InvalidText),
-    #[error("password_hash {0}; leave it out and set a password")]
+    #[error(
+        "password_hash {0}; leave it out and set a password, or let the old system check passwords (login.backend = \"http\")"
+    )]
     PasswordHash(#[from] UnusableHash),
     #[error("{0}: {1}")]
     Time(String, InvalidTime),
@@ -138,6 +140,15 @@ pub(super) enum LineError {
     Flag(String, String),
     #[error("has {found} cells and the header {expected}")]
     Cells { found: u64, expected: u64 },
+    #[error(
+        "{0} has a backslash; say what it means: --backslashes escape for mysql --batch, --backslashes literal for psql --csv"
+    )]
+    Backslash(String),
+    #[error(
+        "has text after a quoted cell, or a quote that is not closed; a quote inside a quoted cell is written twice (RFC 4180), and \
+         mysql --batch quotes nothing: --backslashes escape"
+    )]
+    Misquoted,
     #[error("is not UTF-8")]
     NotUtf8,
 }
@@ -310,6 +321,7 @@ fn consumer(mut members: Map<String, Value>, is_update: bool) -> Result<Consumer
 
 fn user(mut members: Map<String, Value>) -> Result<User, LineError> {
     let hash = members.remove("password_hash").map(text).transpose()?;
+    let hash = hash.map(password::known_form);
     check_members(USER_FIELDS, &mut members)?;
     let user = User {
         password_hash: hash.map(Secret::from),

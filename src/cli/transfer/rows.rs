@@ -1,7 +1,11 @@
 //! The rows of an input: JSON Lines as [`mod@super::line`] describes them, or CSV whose columns are mapped onto the same
 //! members.
 
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::{
+    borrow::Cow,
+    io::{self, BufRead as _, BufReader, Read},
+    rc::Rc,
+};
 
 use csv::{ErrorKind, StringRecord};
 use serde_json::{Map, Value};
@@ -9,6 +13,7 @@ use serde_json::{Map, Value};
 use super::{
     line::{LineError, name_of},
     members,
+    quotes::{Misquoted, Quotes},
 };
 use crate::{
     operator::manage::{CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members},
@@ -27,7 +32,17 @@ pub(super) enum Format<'a> {
         map: &'a [Mapping],
         delimiter: u8,
         null: &'a str,
+        backslashes: Option<Backslashes>,
     },
+}
+
+/// The meaning of a backslash in CSV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Backslashes {
+    /// It escapes what follows, and no cell is quoted, as mysql --batch writes
+    Escape,
+    /// It is itself, as psql --csv writes
+    Literal,
 }
 
 impl Format<'_> {
@@ -72,7 +87,8 @@ impl<'a> Rows<'a> {
                 map,
                 delimiter,
                 null,
-            } => Ok(CsvRows::new(input, kind, map, delimiter)?
+                backslashes,
+            } => Ok(CsvRows::new(input, kind, map, (delimiter, backslashes))?
                 .map(|rows| Self::Csv(CsvRows { null, ..rows }))),
         }
     }
@@ -114,6 +130,9 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// U+FEFF in UTF-8, which some editors write at the beginning of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// The longest line of JSON, in bytes, with its end: a record takes a few hundred.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
@@ -136,6 +155,9 @@ impl LineRows<'_> {
             }
             self.bytes += read as u64;
             self.number += 1;
+            if self.number == 1 && self.text.starts_with(BYTE_ORDER_MARK) {
+                self.text.drain(..BYTE_ORDER_MARK.len());
+            }
             if read as u64 > MAX_LINE_BYTES {
                 let problem = format!("line {} is longer than 1 MiB", self.number);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
@@ -159,6 +181,9 @@ pub(super) struct CsvRows<'a> {
     number: usize,
     kind: &'a str,
     null: &'a str,
+    backslashes: Option<Backslashes>,
+    /// The places of bytes that follow a quoted cell.
+    misquoted: Misquoted,
     /// Each member and the number of its column.
     columns: Vec<(String, usize)>,
     row: StringRecord,
@@ -171,11 +196,15 @@ impl<'a> CsvRows<'a> {
         input: impl Read + 'a,
         kind: &'a str,
         map: &[Mapping],
-        delimiter: u8,
+        (delimiter, backslashes): (u8, Option<Backslashes>),
     ) -> io::Result<Result<Self, String>> {
+        let has_quotes = backslashes != Some(Backslashes::Escape);
+        let quotes = Quotes::new(input, delimiter);
+        let misquoted = Rc::clone(&quotes.misquoted);
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
-            .from_reader(Box::new(input) as Box<dyn Read>);
+            .quoting(has_quotes)
+            .from_reader(Box::new(quotes) as Box<dyn Read>);
         let header = match reader.headers().map_err(LineError::of_csv) {
             Ok(header) => header,
             Err(error) => return Ok(Err(error?.to_string())),
@@ -185,6 +214,8 @@ impl<'a> CsvRows<'a> {
             number: 1,
             kind,
             null: "",
+            backslashes,
+            misquoted,
             columns,
             row: StringRecord::new(),
             problem: None,
@@ -197,6 +228,15 @@ impl<'a> CsvRows<'a> {
             Ok(true) => None,
             Err(error) => Some(LineError::of_csv(error)?),
         };
+        let end = self.reader.position().byte();
+        let mut misquoted = self.misquoted.borrow_mut();
+        while misquoted.front().is_some_and(|place| *place < end) {
+            misquoted.pop_front();
+            if self.backslashes != Some(Backslashes::Escape) {
+                self.problem = Some(LineError::Misquoted);
+            }
+        }
+        drop(misquoted);
         self.number += 1;
         Ok(Some(self.number))
     }
@@ -207,7 +247,14 @@ impl<'a> CsvRows<'a> {
         }
         let mut members = Map::from_iter([("kind".to_owned(), self.kind.into())]);
         for (member, cell) in self.cells() {
-            members.insert(member.to_owned(), value(member, cell)?);
+            let cell = match self.backslashes {
+                _ if !cell.contains('\\') => Cow::Borrowed(cell),
+                None => return Err(LineError::Backslash(member.to_owned())),
+                Some(Backslashes::Literal) => Cow::Borrowed(cell),
+                Some(Backslashes::Escape) if cell == "\\N" => continue,
+                Some(Backslashes::Escape) => Cow::Owned(unescaped(cell)),
+            };
+            members.insert(member.to_owned(), value(member, &cell)?);
         }
         Ok(members)
     }
@@ -233,6 +280,26 @@ impl<'a> CsvRows<'a> {
         });
         cells.filter(|(_, cell)| !cell.is_empty() && *cell != self.null)
     }
+}
+
+/// The text of a cell as MySQL escapes it.
+fn unescaped(cell: &str) -> String {
+    let mut text = String::new();
+    let mut letters = cell.chars();
+    while let Some(letter) = letters.next() {
+        text.push(match letter {
+            '\\' => match letters.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('0') => '\0',
+                Some(other) => other,
+                None => '\\',
+            },
+            letter => letter,
+        });
+    }
+    text
 }
 
 /// A member of a record and the column that holds it.

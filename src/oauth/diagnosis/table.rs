@@ -394,7 +394,7 @@ table! {
             r.each(others.into_iter().chain([lower, capital, r.attempt.method.clone()]), |r, method| r.method = method)
         };
     // WP-API/OAuth1#60, ucfopen/UDOIT#167
-    OtherScheme: "sign the scheme of the public URL: https where it is called by https"
+    OtherScheme: "sign the scheme of the public URL: https where it is called by https, and http or https for a WebSocket, not ws or wss"
         => |r| {
             let (ours, other) = match r.scheme {
                 "http://" => (Scheme::Http, Scheme::Https),
@@ -402,7 +402,10 @@ table! {
             };
             let shown = r.port.or(Some(ours.default_port()));
             let ports = [r.port, None, shown, Some(other.default_port())];
-            r.each(ports, |r, port| (r.scheme, r.port) = (prefix_of(other), port))
+            let http = r.each(ports, |r, port| (r.scheme, r.port) = (prefix_of(other), port));
+            let web_socket = ["ws://", "wss://"].into_iter().flat_map(|scheme| [r.port, shown].map(|port| (scheme, port)));
+            let web_socket = r.each(web_socket, |r, (scheme, port)| (r.scheme, r.port) = (scheme, port));
+            [http, web_socket].concat()
         };
     // postmanlabs/postman-app-support#123
     UriNotAbsolute: "sign the absolute URI, scheme and host included"

@@ -88,7 +88,8 @@ pub fn has_more_fields(form: &[u8], limit: usize) -> bool {
 /// The text after the scheme `OAuth`.
 fn split_scheme(field_value: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = field_value.split_at_checked(SCHEME.len())?;
-    let ends = matches!(rest.first(), None | Some(b' ' | b'\t'));
+    // Old signers write a comma after the scheme: an empty element of the list.
+    let ends = matches!(rest.first(), None | Some(b' ' | b'\t' | b','));
     (scheme.eq_ignore_ascii_case(SCHEME) && ends).then_some(rest)
 }
 

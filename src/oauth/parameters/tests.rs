@@ -55,6 +55,8 @@ fn reads_an_authorization_value_whatever_its_spacing() {
         "oauth a=\"1\",b=\"2\"",
         "OAUTH\ta=\"1\" \t, \tb=\"2\" ",
         "OAuth   ,a=\"1\",, b=\"2\",",
+        "OAuth, a=\"1\", b=\"2\"",
+        "OAuth,a=\"1\",b=\"2\"",
     ] {
         assert_eq!(
             pairs(&header(value).unwrap()),

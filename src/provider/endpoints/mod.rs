@@ -10,6 +10,7 @@ pub mod user_field;
 
 use std::sync::Arc;
 
+use http::header;
 use http_body::Body as _;
 
 pub use self::exchange::BearerExchange;
@@ -25,7 +26,7 @@ use crate::{
             claimed::Claimed,
             head::Head,
             origin::PublicUrl,
-            signed::{Collected, SignedRequest, is_form},
+            signed::{Collected, SignedRequest, is_form, is_multipart},
         },
         policy::{self, rate::ConsumerRates, sunset::Sunset},
         route::{self, TokenCall},
@@ -114,7 +115,14 @@ impl Endpoints {
         facts: &mut Facts,
     ) -> Result<OwnResponse, Failure> {
         if !collected.signed {
-            return Err(policy::PolicyRejection::NoCredentials.into());
+            let headers = &head.parts.headers;
+            let is_multipart = is_multipart(headers);
+            let is_unread = is_multipart || !headers.contains_key(&header::CONTENT_TYPE);
+            return Err(match is_unread && !body.is_end_stream() {
+                true => policy::PolicyRejection::CredentialsNotRead { is_multipart },
+                false => policy::PolicyRejection::NoCredentials,
+            }
+            .into());
         }
         let purpose = Purpose::of(call);
         let placement = purpose.location_rule();

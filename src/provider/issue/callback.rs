@@ -76,6 +76,10 @@ pub enum CallbackError {
 pub const PLAIN_HTTP: &str =
     "the callback is http on another host: the verifier travels unprotected";
 
+/// A callback with an asterisk, which matches itself alone.
+pub const ASTERISK: &str =
+    "the * in it is compared as it is, and matches nothing else: register each address";
+
 /// Checks a callback before it is registered: an absolute URI or `oob`. Returns the warning to give, if there is one.
 ///
 /// # Errors
@@ -86,6 +90,9 @@ pub fn check_registration(callback: &str) -> Result<Option<&'static str>, Callba
         return Ok(None);
     }
     let url = parse(callback.as_bytes())?;
+    if callback.contains('*') {
+        return Ok(Some(ASTERISK));
+    }
     Ok((url.scheme() == "http" && !is_loopback(&url)).then_some(PLAIN_HTTP))
 }
 

@@ -6,8 +6,8 @@ use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version, password_hash};
 use aws_lc_rs::rand;
 use thiserror::Error;
 
-use super::stored::Stored;
 pub use super::stored::UnusableHash;
+use super::stored::{self, Stored};
 use crate::{
     base::{longest, secret::Secret},
     records::store::password_cost::password_cost,
@@ -86,6 +86,12 @@ fn all_costs(stored: Option<&String>, costs: &[String]) -> BTreeSet<String> {
 #[must_use]
 pub fn has_our_cost(hash: &Secret) -> bool {
     password_cost(hash) == OURS && check_usable(hash).is_ok()
+}
+
+/// A hash of another system in a form that [`check_usable`] accepts, if it has one.
+#[must_use]
+pub fn known_form(hash: String) -> String {
+    stored::from_werkzeug(&hash).unwrap_or(hash)
 }
 
 /// Checks that [`verify_evenly`] can verify a hash; for imports.

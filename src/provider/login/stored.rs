@@ -60,6 +60,30 @@ pub enum UnusableHash {
     TooLong,
 }
 
+/// The hash of Werkzeug, `scrypt:32768:8:1$salt$hex` or `pbkdf2:sha256:600000$salt$hex`, in a form that is kept; `None`: it is something else.
+pub(super) fn from_werkzeug(text: &str) -> Option<String> {
+    let [method, salt, digits] = text.split('$').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let pairs = digits.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
+    let hash = STANDARD_NO_PAD.encode(bytes.collect::<Option<Vec<_>>>()?);
+    match method.split(':').collect::<Vec<_>>()[..] {
+        ["scrypt", n, r, p] => {
+            let n: u64 = n.parse().ok().filter(|n: &u64| n.is_power_of_two())?;
+            let salt = STANDARD_NO_PAD.encode(salt);
+            Some(format!(
+                "$scrypt$ln={},r={r},p={p}${salt}${hash}",
+                n.ilog2()
+            ))
+        }
+        ["pbkdf2", sha @ ("sha256" | "sha512"), iterations] => {
+            Some(format!("pbkdf2_{sha}${iterations}${salt}${hash}"))
+        }
+        _ => None,
+    }
+}
+
 /// A stored hash.
 pub(super) struct Stored {
     scheme: Scheme,
@@ -375,6 +399,29 @@ mod tests {
         provider::login::password::{check_usable, verify_evenly},
         records::store::password_cost::password_cost,
     };
+
+    #[test]
+    fn hashes_of_werkzeug_verify_in_a_form_that_is_kept() {
+        // Python's hashlib, in the form of Werkzeug.
+        for hash in [
+            "scrypt:32768:8:1$abcdefghijklmnop$d3cceeab34835ad3e2221bd2c3401369d5e66ce8702f44110c4b102fe5fa5b7ae4d18f2072e865b55f776f95dd7d1436e0ed29789c8be8dc1f6288e21cd7f851",
+            "pbkdf2:sha256:75000$abcdefghijklmnop$87fd710056fa970091cc4164f0eb512a3d0fd421dfc3c3c670b4b46f3f655759",
+            "pbkdf2:sha512:75000$abcdefghijklmnop$1d600bede8947931ff0d702ae188cde9b0a93b80633930a7b2fdcf49b88d396b429d368c06889c50e260b2a82afeefb100d8fe1d859c6618b2e87d87a131df90",
+        ] {
+            let known = Secret::from(crate::provider::login::password::known_form(
+                hash.to_owned(),
+            ));
+            assert_eq!(check_usable(&known), Ok(()), "{hash}");
+            assert!(
+                verify_evenly(Some(&known), &[], &"password".into()),
+                "{hash}"
+            );
+            assert!(
+                !verify_evenly(Some(&known), &[], &"Password".into()),
+                "{hash}"
+            );
+        }
+    }
 
     /// Hashes of other programs: hash, password, and the cost in clear.
     const PUBLISHED: &[(&str, &str, &str)] = &[

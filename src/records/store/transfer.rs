@@ -1,6 +1,6 @@
 //! The contents of an export, and the outcome of an import.
 
-use std::io;
+use std::{collections::BTreeMap, io};
 
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,55 @@ pub const BATCH: usize = 500;
 
 /// The most problems that an import reports.
 pub const MAX_PROBLEMS: usize = 100;
+
+/// The numbers of problems that are alike: their texts differ in quoted names and in numbers alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Alike(BTreeMap<String, u64>);
+
+impl Alike {
+    /// What all problems like this one have in common.
+    #[must_use]
+    pub fn kind(problem: &str) -> String {
+        let (mut kind, mut quoted, mut escaped) = (String::new(), false, false);
+        for letter in problem.chars() {
+            let is_quote = letter == '"' && !escaped;
+            escaped = quoted && letter == '\\' && !escaped;
+            match letter {
+                _ if is_quote => {
+                    kind.push_str(if quoted { "…\"" } else { "\"" });
+                    quoted = !quoted;
+                }
+                _ if quoted => {}
+                '0'..='9' if kind.ends_with('…') => {}
+                '0'..='9' => kind.push('…'),
+                letter => kind.push(letter),
+            }
+        }
+        kind
+    }
+
+    /// Counts a problem, and returns how many like it there are; 0 if it is one of too many kinds.
+    pub fn add(&mut self, problem: &str) -> u64 {
+        let (kind, has_room) = (Self::kind(problem), self.0.len() < MAX_PROBLEMS);
+        match self.0.get_mut(&kind) {
+            Some(count) => {
+                *count += 1;
+                *count
+            }
+            None => has_room.then(|| self.0.insert(kind, 1)).map_or(0, |_| 1),
+        }
+    }
+
+    /// Each kind of both, with its number.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> BTreeMap<String, u64> {
+        let mut all = self.0.clone();
+        for (kind, count) in &other.0 {
+            *all.entry(kind.clone()).or_default() += count;
+        }
+        all
+    }
+}
 
 /// The most milliseconds that the costs of all password hashes in a store may take together, after an import: every
 /// login takes the time of each of them.
@@ -282,9 +331,9 @@ impl<'a> ImportList<'a> {
 pub enum Import {
     /// All was imported, or with [`ImportList::dry_run`] could be.
     Imported(Imported),
-    /// Nothing was imported. The first problems, at most [`MAX_PROBLEMS`], in the order of the import, and the number of
-    /// all. Problems that only follow from another one are left out.
-    Rejected(Vec<ImportProblem>, u64),
+    /// Nothing was imported. The first problems, at most [`MAX_PROBLEMS`], in the order of the import, the number of all, and
+    /// those of each kind. Problems that only follow from another one are left out.
+    Rejected(Vec<ImportProblem>, u64, Alike),
     /// Nothing was imported: [`ImportList::is_expected`] says no.
     Unexpected,
 }

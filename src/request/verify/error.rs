@@ -52,6 +52,9 @@ pub enum VerifyRejection {
     /// No consumer has that key.
     #[error("unknown consumer")]
     ConsumerUnknown,
+    /// No consumer has that key, which has white space at an end: none has such a key.
+    #[error("unknown consumer: white space around the key")]
+    ConsumerKeySpaced,
     /// The consumer is disabled.
     #[error("disabled consumer")]
     ConsumerDisabled,
@@ -111,7 +114,7 @@ impl VerifyRejection {
         match self {
             Self::SignatureMethodRejected => Verdict::SignatureMethodRejected,
             Self::TimestampOutsideWindow { .. } => Verdict::TimestampRefused,
-            Self::ConsumerUnknown => Verdict::ConsumerKeyUnknown,
+            Self::ConsumerUnknown | Self::ConsumerKeySpaced => Verdict::ConsumerKeyUnknown,
             Self::ConsumerDisabled | Self::PinnedOtherwise { .. } => Verdict::ConsumerKeyRefused,
             Self::TokenUnknown | Self::RequestTokenHere => Verdict::TokenRejected,
             Self::TokenExpired => Verdict::TokenExpired,
@@ -145,6 +148,9 @@ impl VerifyRejection {
             | Self::TokenExpired
             | Self::TokenRevoked
             | Self::NonceUsed => unauthorized,
+            Self::ConsumerKeySpaced => unauthorized.advise(
+                "oauth_consumer_key has white space at an end, which no key has: take it off, and off the secret too",
+            ),
             Self::PinnedOtherwise { name, is_hidden: false } => unauthorized.advise(
                 format!("this consumer key is for one value of {name}, and the request has another one or none, or one in another place \
                          than its form, or its query if it has no form"),
@@ -295,9 +301,10 @@ pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
             ..registered(SenderProof::Verified)
         },
         Err(VerifyError::Rejection(rejection)) => match rejection {
-            Rejection::ConsumerUnknown | Rejection::BodyNotSeen(_) | Rejection::TypeNotSeen => {
-                Sender::default()
-            }
+            Rejection::ConsumerUnknown
+            | Rejection::ConsumerKeySpaced
+            | Rejection::BodyNotSeen(_)
+            | Rejection::TypeNotSeen => Sender::default(),
             Rejection::TimestampOutsideWindow { proof, .. } => {
                 proof.map(registered).unwrap_or_default()
             }

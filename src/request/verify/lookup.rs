@@ -51,7 +51,7 @@ impl Verifier {
             Some(Ok(token)) => self.store.request_token(token).await?,
             _ => None,
         };
-        let consumer = consumer.ok_or(VerifyRejection::ConsumerUnknown)?;
+        let consumer = consumer.ok_or_else(|| unknown_consumer(key))?;
         let token = token.filter(|token| token.consumer == consumer.key);
         let token = token.ok_or(VerifyRejection::TokenUnknown)?;
         let credentials = RequestTokenCredentials { token, consumer };
@@ -60,7 +60,7 @@ impl Verifier {
 
     async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, VerifyError> {
         let consumer = self.credentials.consumer(key).await?;
-        Ok(consumer.ok_or(VerifyRejection::ConsumerUnknown)?)
+        Ok(consumer.ok_or_else(|| unknown_consumer(key))?)
     }
 
     /// Whether a call names a registered consumer; `false` also while the store fails.
@@ -164,4 +164,12 @@ impl<'v> Check<'v> {
 /// Whether the token belongs to the consumer with this key.
 fn is_of(key: &[u8], access: &AccessCredentials) -> bool {
     access.consumer.key.as_str().as_bytes() == key
+}
+
+/// The rejection of a key that no consumer has. It discloses nothing: white space is in the key that was sent.
+fn unknown_consumer(key: &[u8]) -> VerifyRejection {
+    match String::from_utf8_lossy(key) {
+        text if text.trim() != text => VerifyRejection::ConsumerKeySpaced,
+        _ => VerifyRejection::ConsumerUnknown,
+    }
 }

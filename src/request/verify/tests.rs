@@ -227,7 +227,7 @@ const WRONG: VerifyRejection = VerifyRejection::SignatureWrong {
 #[tokio::test]
 async fn a_token_opens_nothing_to_another_consumer() {
     let setup = Setup::opened();
-    use VerifyRejection::{ConsumerUnknown, TokenUnknown};
+    use VerifyRejection::{ConsumerKeySpaced, ConsumerUnknown, TokenUnknown};
 
     let [shop, other, t, o] = ["shop", "other", "t", "o"].map(|name| format!("secret of {name}"));
     let [shop, other, t, o] = [&*shop, &*other, &*t, &*o];
@@ -239,6 +239,8 @@ async fn a_token_opens_nothing_to_another_consumer() {
         ("other", "t", [shop, t], Some(TokenUnknown)),
         ("none", "t", [shop, t], Some(ConsumerUnknown)),
         ("Shop", "t", [shop, t], Some(ConsumerUnknown)),
+        ("shop ", "t", [shop, t], Some(ConsumerKeySpaced)),
+        ("\u{a0}shop", "t", [shop, t], Some(ConsumerKeySpaced)),
         ("shop", "T", [shop, t], Some(TokenUnknown)),
         // A key with a part left out, swapped or shifted over the `&`.
         ("shop", "t", [shop, ""], Some(WRONG)),

@@ -392,6 +392,9 @@ fn read_file(path: &Path) -> Result<String, String> {
     })?;
     if text.ends_with('\n') {
         text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
     }
     Ok(text)
 }

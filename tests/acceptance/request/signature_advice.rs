@@ -219,6 +219,21 @@ fn advice_names_parts_of_a_body_that_were_signed_or_hold_the_credentials() {
         answer.is(401, "parameter_absent");
         has(&answer.form("oauth_problem_advice").unwrap(), &[told]);
     }
+    for (call, told) in [
+        // The flow of launchpadlib.
+        (
+            Call::post("/oauth/request_token").bytes(b"oauth_consumer_key=x&oauth_signature=y"),
+            "the body has no Content-Type, so it is not read as a form",
+        ),
+        (
+            Call::post("/oauth/access_token").body(TYPE, credentials.as_bytes()),
+            "in the parts of multipart/form-data are not read",
+        ),
+    ] {
+        let answer = service.proxy.send(call);
+        answer.is(401, "parameter_absent");
+        has(&answer.form("oauth_problem_advice").unwrap(), &[told]);
+    }
     service.api.saw_nothing();
 }
 

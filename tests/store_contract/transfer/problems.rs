@@ -224,7 +224,7 @@ pub(crate) async fn reports_problems_together<B: Backend>() {
     let all: Vec<_> = (first..first + MAX_PROBLEMS).map(unknown).collect();
     let counted = store.import(import_list(records.clone())).await.unwrap();
     assert!(
-        matches!(counted, Import::Rejected(_, count) if count == MAX_PROBLEMS as u64 + 1),
+        matches!(counted, Import::Rejected(_, count, _) if count == MAX_PROBLEMS as u64 + 1),
         "all are counted: {counted:?}"
     );
     assert_eq!(

@@ -384,6 +384,14 @@ pub(super) fn made() -> Vec<(&'static str, String, Sent)> {
             Signed::uri("http://api.example.com/photos/a%20b"),
         ),
         (
+            "other_scheme",
+            Signed::uri("wss://api.example.com:8443/photos/a%20b"),
+        ),
+        (
+            "other_scheme",
+            Signed::uri("ws://api.example.com:8443/photos/a%20b"),
+        ),
+        (
             "uri_not_absolute",
             Signed::uri("api.example.com:8443/photos/a%20b"),
         ),

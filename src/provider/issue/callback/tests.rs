@@ -24,6 +24,21 @@ fn registers_absolute_uris_and_oob() {
 }
 
 #[test]
+fn warns_of_an_asterisk_which_matches_itself_alone() {
+    for callback in [
+        "https://app.example/*",
+        "http://localhost/*",
+        "https://app.example/x?y=*",
+    ] {
+        assert_eq!(
+            check_registration(callback),
+            Ok(Some(ASTERISK)),
+            "{callback}"
+        );
+    }
+}
+
+#[test]
 fn warns_of_http_on_another_host() {
     for callback in [
         "http://app.example/cb",

@@ -75,6 +75,7 @@ pub(super) const STATEMENTS: Statements = Statements {
     accepted: "(SELECT until FROM countersign.high_water_marks UNION ALL SELECT max(second) FROM countersign.nonces
         UNION ALL SELECT nullif(greatest(floor, lost), 0) FROM countersign.nonce_state) AS accepted",
     skip_locked: "FOR UPDATE SKIP LOCKED",
+    late_indexes: "",
     wipe: "",
     // Writes can only reach a primary; it is a standby while a failover is under way.
     findings: "

@@ -69,6 +69,10 @@ pub(super) enum RedisFault {
     UnknownService(String),
     #[error("the Sentinels name different primaries of {0}")]
     Disagreement(String),
+    #[error(
+        "the user of nonce.url may not run INFO, which tells whether nonces are lost; give it +info in its ACL"
+    )]
+    InfoDenied(#[source] RedisError),
     /// The policy.
     #[error("{}", evicts(.0))]
     Evicts(String),
@@ -399,7 +403,11 @@ impl LinkState {
             return Err(RedisFault::Replica(format!("{}:{}", node.0, node.1)));
         }
         // The script needs INFO as well, so every user that can record nonces may ask.
-        let memory: String = cmd("INFO").arg("memory").query_async(connection).await?;
+        let memory = cmd("INFO").arg("memory").query_async(connection).await;
+        let memory: String = memory.map_err(|error| match error.kind() {
+            ErrorKind::Server(ServerErrorKind::NoPerm) => RedisFault::InfoDenied(error),
+            _ => error.into(),
+        })?;
         match setting(&memory, "maxmemory_policy") {
             "noeviction" => Ok(driven),
             other => Err(RedisFault::Evicts(other.to_owned())),

@@ -41,6 +41,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The time that a transaction may be idle between two statements. Its task has stalled then, and a caller that has
 /// begun to wait for the thread since still gets it in time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+/// The cache of the connection that writes during an import, in KiB: keys come in any order, and pages of an index that do not fit are
+/// written and read again for each record.
+const IMPORT_CACHE: i64 = 32 << 10;
+/// SQLite's default.
+const CACHE: i64 = 2000;
 /// The time that dropping the store waits for a thread to close its connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -89,21 +94,26 @@ impl From<SqliteFault> for StoreError {
 /// Work of a thread on its connection.
 type Job = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
 
-/// A transaction as its thread gets it: its jobs, and the time that it may be idle between two of them.
-type Jobs = (mpsc::Receiver<Job>, Duration);
+/// A transaction as its thread gets it.
+struct Transaction {
+    jobs: mpsc::Receiver<Job>,
+    /// The time that it may be idle between two of them.
+    idle: Duration,
+    is_import: bool,
+}
 
 /// Threads that have a connection each. They end when this is dropped.
 struct Threads {
     /// A transaction goes to the next free thread, as its jobs; `None` when the store is closed. Only one waits in the
     /// queue, so that callers who gave up do not pile up while the disk hangs.
-    transactions: Option<queue::Sender<Jobs>>,
+    transactions: Option<queue::Sender<Transaction>>,
     /// Disconnected when all connections are closed.
     ended: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Threads {
     fn start(name: &str, connections: Vec<rusqlite::Connection>) -> std::io::Result<Self> {
-        let (transactions, waiting) = queue::channel::<Jobs>(1);
+        let (transactions, waiting) = queue::channel::<Transaction>(1);
         let waiting = Arc::new(Mutex::new(waiting));
         let (alive, ended) = mpsc::channel();
         for sql in connections {
@@ -114,11 +124,17 @@ impl Threads {
                     let mut waiting = waiting.lock();
                     waiting.blocking_recv()
                 };
-                while let Some((jobs, idle)) = next() {
-                    while let Ok(job) = jobs.recv_timeout(idle) {
+                while let Some(transaction) = next() {
+                    if transaction.is_import {
+                        set_cache(&sql, IMPORT_CACHE);
+                    }
+                    while let Ok(job) = transaction.jobs.recv_timeout(transaction.idle) {
                         job(&sql);
                     }
                     roll_back(&sql);
+                    if transaction.is_import {
+                        set_cache(&sql, CACHE);
+                    }
                 }
                 drop(sql);
                 drop(alive);
@@ -131,12 +147,17 @@ impl Threads {
     }
 
     /// Waits for a thread, which then does the jobs that are sent to it.
-    async fn take(&self, idle: Duration) -> Result<mpsc::Sender<Job>> {
-        let (jobs, waiting) = mpsc::channel();
+    async fn take(&self, idle: Duration, is_import: bool) -> Result<mpsc::Sender<Job>> {
+        let (sender, jobs) = mpsc::channel();
         let transactions = self.transactions.as_ref().ok_or(SqliteFault::Ended)?;
-        let sent = transactions.send((waiting, idle)).await;
+        let transaction = Transaction {
+            jobs,
+            idle,
+            is_import,
+        };
+        let sent = transactions.send(transaction).await;
         sent.map_err(|_| SqliteFault::Ended)?;
-        Ok(jobs)
+        Ok(sender)
     }
 }
 
@@ -147,6 +168,14 @@ impl Drop for Threads {
         // not waited for: the log is read at the next start.
         let ended = self.ended.get_mut();
         let _ = ended.recv_timeout(SHUTDOWN_TIMEOUT);
+    }
+}
+
+/// Sets the size of the cache, in KiB, and gives back the memory of a larger one.
+fn set_cache(sql: &rusqlite::Connection, size: i64) {
+    let set = sql.pragma_update(None, "cache_size", -size);
+    if let Err(error) = set.and_then(|()| sql.release_memory()) {
+        tracing::warn!(%error, "the cache of the store keeps its size");
     }
 }
 
@@ -187,10 +216,11 @@ impl Engine for SqliteStore {
             // It reads or writes a file meanwhile.
             Deadline::Transfer => STEP_TIMEOUT,
         };
+        let is_import = (isolation, deadline) == (Isolation::Exclusive, Deadline::Transfer);
         let reads = matches!(isolation, Isolation::Single | Isolation::Snapshot);
         let begun = async {
             let connection = SqliteConnection {
-                jobs: threads.take(idle).await?,
+                jobs: threads.take(idle, is_import).await?,
                 has_begun: !begin.is_empty(),
                 reading: reads.then(Arc::default),
             };

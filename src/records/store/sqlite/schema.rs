@@ -51,6 +51,9 @@ pub(super) const STATEMENTS: Statements = Statements {
     feed: "SELECT seq AS position FROM sqlite_sequence WHERE name = 'changes'",
     accepted: "high_water_marks",
     skip_locked: "",
+    late_indexes: "
+        SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'access_tokens' AND sql IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM access_tokens)",
     wipe: "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
     findings: "SELECT NULL AS finding WHERE false",
 };

@@ -10,7 +10,8 @@ fn takes_the_environment_over_the_file() {
         fs::write(&path, content).unwrap();
         path.display().to_string()
     };
-    let realm = file("realm", "\"from a file\"\n");
+    // Of an editor of Windows.
+    let realm = file("realm", "\"from a file\"\r\n");
     let url = file("url", "two.db\n\n");
     let text = format!("{MINIMAL}[listen]\naddress = \"127.0.0.1:1\"\nworkers = 3\n");
     let config = parse(

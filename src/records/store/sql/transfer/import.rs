@@ -19,7 +19,7 @@ use crate::{
         port::Change,
         record::AccessToken,
         transfer::{
-            BATCH, Conflict, Difference, Import, ImportList, ImportProblem, Imported,
+            Alike, BATCH, Conflict, Difference, Import, ImportList, ImportProblem, Imported,
             MAX_PASSWORD_MILLISECONDS, MAX_PROBLEMS, Numbered, Record, name,
         },
         value::seconds,
@@ -35,6 +35,7 @@ struct State<'a> {
     imported: Imported,
     problems: Vec<ImportProblem>,
     problem_count: u64,
+    alike: Alike,
     rejected: Rejected,
     /// The costs of all password hashes.
     costs: BTreeSet<String>,
@@ -73,11 +74,17 @@ pub(super) async fn import(tx: &mut Tx, list: ImportList<'_>) -> Result<io::Resu
         imported: Imported::default(),
         problems: Vec::new(),
         problem_count: 0,
+        alike: Alike::default(),
         rejected: Rejected::default(),
         costs: users::password_costs(tx).await?.into_iter().collect(),
         uses: BTreeMap::new(),
     };
+    let indexes = drop_indexes(tx).await?;
     let read = import_all(tx, &mut state).await?;
+    let is_kept = !state.list.dry_run && state.problem_count == 0 && read.is_ok();
+    for (_, index) in indexes.iter().filter(|_| is_kept) {
+        tx.batch(index).await?;
+    }
     let is_expected = (state.list.is_expected)();
     if state.list.dry_run || state.problem_count > 0 || read.is_err() || !is_expected {
         tx.execute("ROLLBACK TO SAVEPOINT import", &[]).await?;
@@ -87,7 +94,7 @@ pub(super) async fn import(tx: &mut Tx, list: ImportList<'_>) -> Result<io::Resu
     Ok(read.map(|()| match state.problem_count {
         0 if !is_expected => Import::Unexpected,
         0 => Import::Imported(state.imported),
-        count => Import::Rejected(state.problems, count),
+        count => Import::Rejected(state.problems, count, state.alike),
     }))
 }
 
@@ -107,6 +114,20 @@ async fn import_all(tx: &mut Tx, state: &mut State<'_>) -> Result<io::Result<()>
     }
     consumers::record_imported_uses(tx, &state.uses).await?;
     Ok(Ok(()))
+}
+
+/// Drops the indexes of the tokens that are made again at the end, and returns them by their names.
+async fn drop_indexes(tx: &mut Tx) -> Result<Vec<(String, String)>> {
+    let find = tx.statements().late_indexes;
+    if find.is_empty() {
+        return Ok(Vec::new());
+    }
+    let indexes = tx.rows(find, &[], |row, _| Ok((row.get("name")?, row.get("sql")?)));
+    let indexes: Vec<(String, String)> = indexes.await?;
+    for (name, _) in &indexes {
+        tx.batch(&format!("DROP INDEX {name}")).await?;
+    }
+    Ok(indexes)
 }
 
 /// Removes the consumers that the list does not keep.
@@ -258,6 +279,7 @@ impl State<'_> {
             return;
         }
         self.problem_count += 1;
+        self.alike.add(&format!("{name} {conflict}"));
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(ImportProblem {
                 line,
