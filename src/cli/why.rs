@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
     let (reasons, since) = match args.log.as_deref() {
         None => (
             ask(&args.config, &args.key)?,
-            "since countersign serve started",
+            "since this process started; the log also has what was before, and what other replicas rejected: countersign why KEY LOG",
         ),
         Some(log) => (read(log, &args.key)?, "in this log"),
     };

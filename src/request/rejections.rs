@@ -50,7 +50,7 @@ const OF_OTHERS: usize = 1_000;
 const MAX_TEXT: usize = 256;
 
 /// The texts of a rejection: it names one consumer and one token.
-const TEXTS: usize = 9;
+const TEXTS: usize = 10;
 
 /// The most bytes that one consumer takes.
 pub const MOST_BYTES: usize = size_of::<LastDay>()
@@ -75,10 +75,9 @@ pub struct KeptCall {
 }
 
 impl From<CallRecord<'_>> for KeptCall {
-    /// Keeps the facts that the lists show, and cuts long texts. A path may name a user.
+    /// Keeps the facts that the lists show, and cuts long texts.
     fn from(call: CallRecord<'_>) -> Self {
         let shown = CallRecord {
-            path: None,
             user: None,
             host: None,
             upstream: None,
@@ -105,6 +104,7 @@ impl Serialize for KeptCall {
             time: UnixTime,
             request_id: Option<&'a str>,
             method: Option<&'a str>,
+            path: Option<&'a str>,
             operation: &'a str,
             consumer: Option<&'a str>,
             proof: SenderProof,
@@ -123,6 +123,7 @@ impl Serialize for KeptCall {
             time: self.time,
             request_id: call.request_id.as_deref(),
             method: call.method.as_deref(),
+            path: call.path.as_deref(),
             operation: call.operation.as_deref().unwrap_or_default(),
             consumer: call.named_consumer(),
             proof: call.proof.unwrap_or_default(),
@@ -307,8 +308,8 @@ impl Rejections {
         let now = self.clock.now();
         let kept = self.kept.lock();
         let reasons = kept.consumers.values().map(|of| &of.counts.reasons);
-        let is_observed = |one: &ReasonCount| one.is_observed() && one.last_day(now) > 0;
-        let consumers = reasons.filter(|all| all.iter().any(is_observed)).count();
+        let would_break = |one: &ReasonCount| one.would_break(now);
+        let consumers = reasons.filter(|all| all.iter().any(would_break)).count();
         kept.observed.sums(now, consumers)
     }
 }

@@ -108,7 +108,8 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
         text.extend(operation.clone());
         text
     };
-    let text = configuration(listen, "127.0.0.1:0");
+    // A configuration that is kept logs each call; here the lines would hide what the demo prints.
+    let text = QUIET.to_owned() + &configuration(listen, "127.0.0.1:0");
     let config = config::parse(&text, "demo", std::iter::empty())?;
     let log = log::start(config.log.format, &config.log.level)?;
     let app = App::prepare(config, log, None, Sockets::default()).await;
@@ -159,6 +160,8 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
     Ok(app.run().await?)
 }
 
+/// The log of the demo itself.
+const QUIET: &str = "log.level = \"warn,audit=info\"\n";
 /// The file of the admin token, in the demo's directory.
 const ADMIN_TOKEN: &str = "admin.token";
 /// The file of the configuration that is kept.
@@ -215,7 +218,6 @@ store.url = {store}
 signature.advice = "full"
 admin = {{ listen = "{admin}", token_file = {token} }}
 operations.unlisted = "consumer"
-log.level = "warn,audit=info"
 
 [service]
 realm = "countersign demo"

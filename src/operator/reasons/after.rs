@@ -29,6 +29,8 @@ pub enum AfterRejection {
     Accepted(u64),
     /// The consumer was disabled, and is enabled again.
     Enabled,
+    /// The API rejects the calls too, so that enforcing changes nothing for them.
+    RejectedByApi,
     /// The consumer is disabled, so that no call of it is accepted, however it is signed.
     Disabled,
 }
@@ -37,6 +39,9 @@ impl AfterRejection {
     /// What became of the calls of a registered consumer that were rejected for one reason.
     pub fn of(group: &ReasonCount, consumer: ConsumerNow) -> Self {
         let newest = &group.newest;
+        if newest.call.is_rejected_by_api() {
+            return Self::RejectedByApi;
+        }
         let is_quiet = consumer.now >= newest.time.after(QUIET);
         match (newest.call.is_of_disabled(), consumer.enabled) {
             (true, Some(true)) => return Self::Enabled,
@@ -69,6 +74,7 @@ impl AfterRejection {
                 format!("{count} calls were right since, and none had this mistake.")
             }
             Self::Enabled => "It is enabled again.".to_owned(),
+            Self::RejectedByApi => "The API rejects these calls too.".to_owned(),
             Self::Disabled => "It is disabled.".to_owned(),
         })
     }
@@ -81,7 +87,10 @@ mod tests {
     use super::*;
     use crate::{
         request::rejections::KeptCall,
-        telemetry::{calls::record::CallRecord, metrics::Verdict},
+        telemetry::{
+            calls::{facts::Reason, record::CallRecord},
+            metrics::Verdict,
+        },
     };
 
     const NOW: UnixTime = UnixTime(1_790_164_800);
@@ -105,6 +114,22 @@ mod tests {
             now: NOW.after(Duration::from_secs(seconds)),
         };
         AfterRejection::of(group, later)
+    }
+
+    #[test]
+    fn a_call_that_the_api_rejects_too_needs_nobody() {
+        let mut call = (*rejected(Verdict::Observed, 0)).clone();
+        call.call.reason = Some(Reason::Observed(Verdict::SignatureInvalid));
+        for (status, expected) in [
+            (200, AfterRejection::Open),
+            (401, AfterRejection::RejectedByApi),
+            (503, AfterRejection::Open),
+        ] {
+            call.call.status = status;
+            let group = ReasonCount::new(&Arc::new(call.clone()));
+            assert_eq!(outcome(&group, 0, true, 0), expected, "{status}");
+        }
+        assert!(AfterRejection::RejectedByApi.needs_nobody());
     }
 
     #[test]

@@ -16,12 +16,14 @@ pub struct ObservedCalls {
     pub unsigned: u64,
     /// Those that enforcing would reject because this program cannot decide, such as without its store.
     pub faults: u64,
+    /// Those that the API rejects too: enforcing changes nothing for them.
+    pub rejected_by_api: u64,
 }
 
 impl ObservedCalls {
     /// All of them.
     pub const fn all(&self) -> u64 {
-        self.registered + self.unregistered + self.unsigned + self.faults
+        self.registered + self.unregistered + self.unsigned + self.faults + self.rejected_by_api
     }
 }
 
@@ -32,11 +34,13 @@ pub(super) struct ObservedDay {
     unregistered: LastDay,
     unsigned: LastDay,
     faults: LastDay,
+    rejected_by_api: LastDay,
 }
 
 impl ObservedDay {
     pub(super) fn add(&mut self, one: &KeptCall) {
         let of_sender = match (one.call.is_fault(), one.call.named_consumer()) {
+            _ if one.call.is_rejected_by_api() => &mut self.rejected_by_api,
             (true, _) => &mut self.faults,
             (false, None) => &mut self.unsigned,
             (false, Some(_)) if one.is_registered => &mut self.registered,
@@ -52,6 +56,7 @@ impl ObservedDay {
             unregistered: self.unregistered.sum(now),
             unsigned: self.unsigned.sum(now),
             faults: self.faults.sum(now),
+            rejected_by_api: self.rejected_by_api.sum(now),
         }
     }
 }

@@ -66,8 +66,11 @@ impl ReasonCount {
 
     /// The least is dropped first. What enforcing would break is for the operator to see, whatever strangers make up meanwhile.
     fn rank(&self, now: UnixTime) -> (bool, bool, u64) {
-        let would_break = self.is_observed() && self.last_day(now) > 0;
-        (!self.proves_nothing(), would_break, self.newest.number)
+        (
+            !self.proves_nothing(),
+            self.would_break(now),
+            self.newest.number,
+        )
     }
 
     /// Adds calls of the same reason, which may be earlier.
@@ -89,10 +92,16 @@ impl ReasonCount {
         let (newest, other) = (&self.newest.call, &other.call);
         newest.mistake() == other.mistake()
             && newest.observed().is_some() == other.observed().is_some()
+            && newest.is_rejected_by_api() == other.is_rejected_by_api()
             && newest.denied_by == other.denied_by
             && newest.missing_permission == other.missing_permission
             && newest.is_of_disabled() == other.is_of_disabled()
             && newest.lacks_token() == other.lacks_token()
+    }
+
+    /// Whether calls of the last day passed that enforcing would reject.
+    pub fn would_break(&self, now: UnixTime) -> bool {
+        self.is_observed() && !self.newest.call.is_rejected_by_api() && self.last_day(now) > 0
     }
 
     /// The calls went to the API although enforcing would reject them.

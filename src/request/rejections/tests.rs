@@ -151,8 +151,8 @@ fn a_consumer_takes_no_more_than_its_bytes() {
         .chain(shop.counts.reasons.iter().map(|it| &it.newest))
     {
         let shown = serde_json::to_string(&one.call).unwrap();
-        assert_eq!(shown.matches(&"é".repeat(128)).count(), 2);
-        assert!(!shown.contains(&"é".repeat(129)) && one.call.path.is_none());
+        assert_eq!(shown.matches(&"é".repeat(128)).count(), 3);
+        assert!(!shown.contains(&"é".repeat(129)) && one.call.user.is_none());
     }
     drop(kept);
     // The documents say 150 KiB.
@@ -172,7 +172,7 @@ fn the_lists_have_the_members_of_the_api_alone() {
     let one = KeptCall::default();
     assert_eq!(
         names(serde_json::to_value(&one).unwrap()),
-        "time request_id method operation consumer proof previous_secret token verdict observed diagnosis parameters problem status address"
+        "time request_id method path operation consumer proof previous_secret token verdict observed diagnosis parameters problem status address"
     );
     assert_eq!(
         names(serde_json::to_value(ReasonCount::new(&Arc::new(one))).unwrap()),
@@ -271,6 +271,12 @@ fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
     rejections.add(with(failed, Verdict::BadGateway));
     let fault = of("shop", UNKNOWN, SenderProof::None);
     rejections.add(observed(with(fault, Verdict::Unavailable)));
+    // The API rejected these two as well: enforcing changes nothing.
+    for sent in [of("quiet", UNKNOWN, SenderProof::Secrets), numbered(0)] {
+        let mut too = observed(sent);
+        too.call.status = 404;
+        rejections.add(too);
+    }
     // Those that were rejected are others.
     rejections.add(of("other", UNKNOWN, SenderProof::Secrets));
     rejections.add(numbered(0));
@@ -281,12 +287,16 @@ fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
         unregistered: 3,
         unsigned: 1_100,
         faults: 1,
+        rejected_by_api: 2,
     };
     assert_eq!(found, expected);
-    assert_eq!(found.all(), 1_100 + 9 + 2);
+    assert_eq!(found.all(), 1_100 + 9 + 2 + 2);
     let unsigned = rejections.reasons_of_unsigned();
     let unsigned = unsigned.iter().map(|one| (one.is_observed(), one.count));
-    assert_eq!(Vec::from_iter(unsigned), [(true, 1_100), (false, 1)]);
+    assert_eq!(
+        Vec::from_iter(unsigned),
+        [(true, 1_100), (false, 1), (true, 1)]
+    );
     let shop = rejections.reasons(Some("shop"));
     let [one] = &shop[..] else {
         panic!("{shop:?}");

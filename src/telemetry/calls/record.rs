@@ -149,12 +149,10 @@ impl CallRecord<'_> {
         self.address.or(self.peer)
     }
 
-    /// The method and the path of the operation, as a row shows them.
+    /// The method and the path, as a row shows them.
     pub fn called(&self) -> String {
-        // The label of an operation has its methods before the path.
-        let target = self.operation.as_deref().unwrap_or_default();
-        let target = target.rsplit(' ').next().unwrap_or_default();
-        format!("{} {target}", self.method.as_deref().unwrap_or("–"))
+        let path = self.path.as_deref().unwrap_or_default();
+        format!("{} {path}", self.method.as_deref().unwrap_or("–"))
     }
 
     /// The verdict that enforcing would give to a call that was only observed.
@@ -163,6 +161,11 @@ impl CallRecord<'_> {
             Some(Reason::Observed(verdict)) => Some(verdict),
             Some(Reason::Unreadable(_)) | None => None,
         }
+    }
+
+    /// Whether it was only observed, and the API rejected it.
+    pub fn is_rejected_by_api(&self) -> bool {
+        self.observed().is_some() && (400..500).contains(&self.status)
     }
 
     /// The verdict; for an observed call, the one that enforcing would give.

@@ -125,6 +125,11 @@ impl Breakage {
                 " with a key that is not registered",
             ),
             (
+                observed.rejected_by_api,
+                "call",
+                " that the API rejects too",
+            ),
+            (
                 observed.faults,
                 "call",
                 " that could not be verified, because of a fault of this side",
@@ -162,12 +167,13 @@ mod tests {
             unsigned: 1_200,
             unregistered: 1,
             faults: 3,
+            rejected_by_api: 6,
         };
         let shown = Breakage::new(observed, 5_000, Period(None));
-        assert_eq!(shown.share, "1,234 of 5,000 requests");
+        assert_eq!(shown.share, "1,240 of 5,000 requests");
         assert_eq!(
             shown.senders,
-            ": 30 calls of 2 consumers, 1,200 unsigned calls, 1 call with a key that is not registered, 3 calls that could not be \
+            ": 30 calls of 2 consumers, 1,200 unsigned calls, 1 call with a key that is not registered, 6 calls that the API rejects too, 3 calls that could not be \
              verified, because of a fault of this side"
         );
         let shown = Breakage::new(ObservedCalls::default(), 1, Period(None));

@@ -131,7 +131,7 @@ impl ConsoleRequest<'_> {
         let class = match after {
             AfterRejection::Open | AfterRejection::SomeAccepted(_) => "warn",
             AfterRejection::Accepted(_) | AfterRejection::Enabled => "good",
-            AfterRejection::Disabled => "",
+            AfterRejection::Disabled | AfterRejection::RejectedByApi => "",
         };
         let is_disabled = newest.is_of_disabled()
             && consumer.and_then(|key| names.is_enabled(key)) == Some(false);
