@@ -4,6 +4,7 @@
 //! `proxy/forward.rs`.
 
 pub mod authorize;
+pub mod cors;
 pub mod forward_auth;
 pub mod launch;
 pub mod proxy;

@@ -1,16 +1,25 @@
 //! The settings of decisions and of the listener for other gateways.
 
-use super::proxy::Conventions;
+use super::{cors::CorsOrigin, proxy::Conventions};
 use crate::{
-    base::settings::{MIB, choices, optional_size, section},
+    base::settings::{MIB, choices, distinct, optional_size, section, texts},
     wire::address::ListenAddress,
 };
+
+section! {
+    /// Scripts of other origins in browsers.
+    CorsSettings["service"] {
+        /// Origins whose scripts may make token calls and read rejections (CORS): preflights of the token calls get 204, and their responses, and every rejection, the fields for it; pages never. "*" alone is every origin, which is safe: no cookie is involved. The API has to respond to preflights of its own paths (operations.preflight).
+        #[serde(default, deserialize_with = "distinct")]
+        cors_origins: Vec<CorsOrigin> [else "none": ["https://editor.example"]], reload;
+    }
+}
 
 section! {
     /// Unsigned CORS preflights.
     #[derive(Copy)]
     PreflightSettings["operations"] {
-        /// "forward" sends unsigned CORS preflights on listed paths to the API, as anonymous; only for an API that responds to them itself.
+        /// "forward" sends unsigned CORS preflights to the API, as anonymous, on listed paths, and on unlisted ones that `unlisted` opens to somebody; only for an API that responds to them itself.
         preflight: Preflight = "reject", reload;
     }
 }
@@ -46,3 +55,6 @@ pub enum Preflight {
 }
 
 choices!(Conventions, Preflight);
+texts! {
+    CorsOrigin: "an origin such as \"https://editor.example\", or \"*\"" => |text| Self::parse(text).ok_or("");
+}

@@ -71,8 +71,8 @@ pub enum RouteRejection {
     /// The endpoint does not have the method.
     #[error("method not allowed")]
     MethodNotAllowed {
-        /// The value of `Allow`.
-        allow: AllowedMethods,
+        /// What is there.
+        call: ServiceCall,
     },
 }
 
@@ -101,8 +101,8 @@ impl RouteRejection {
             Self::ModeNotOnce | Self::ModeUnknown => {
                 Problem::rejected(verdict, "mode", self.to_string())
             }
-            Self::MethodNotAllowed { allow } => {
-                Problem::method_not_allowed(verdict, &allow.to_string())
+            Self::MethodNotAllowed { call } => {
+                Problem::method_not_allowed(verdict, &call.methods().to_string())
             }
         }
     }
@@ -346,9 +346,8 @@ pub fn route<'o, 'r>(
 }
 
 fn check_method(call: ServiceCall, method: &Method) -> Result<(), RouteRejection> {
-    let allow = call.methods();
-    match allow.has(method) {
+    match call.methods().has(method) {
         true => Ok(()),
-        false => Err(RouteRejection::MethodNotAllowed { allow }),
+        false => Err(RouteRejection::MethodNotAllowed { call }),
     }
 }

@@ -47,6 +47,7 @@ mod provider {
     mod appearance;
     mod callbacks;
     mod consent;
+    mod cors;
     mod error_pages;
     mod flow;
     mod flow_paths;

@@ -5,7 +5,8 @@ use percent_encoding::utf8_percent_encode;
 
 use super::Authorizer;
 use crate::{
-    base::http_fields::{Initiator, SEC_FETCH_MODE, parameter, single},
+    base::http_fields::{Initiator, SEC_FETCH_MODE, parameter},
+    gateway::cors::is_preflight,
     provider::{
         issue::callback::ESCAPED,
         respond::{Failure, frame::UI_LOCALES, is_navigation},
@@ -29,11 +30,12 @@ impl Authorizer {
     ) -> Result<Permit, Failure> {
         let parts = call.head.parts;
         if !self.pages.has_session_cookie(&parts.headers) {
-            let permit = if self.forward_preflights && is_preflight(call) {
-                Permit::for_preflight(call)
-            } else {
-                Permit::for_anonymous(call)
-            };
+            let permit =
+                if self.forward_preflights && is_preflight(parts) && !call.has_unread_body() {
+                    Permit::for_preflight(call)
+                } else {
+                    Permit::for_anonymous(call)
+                };
             let mut permit = permit.map_err(|rejection| self.or_login(call, rejection));
             if let Some(unseen) = call.unseen()
                 && matches!(permit, Err(PolicyRejection::NoCredentials))
@@ -128,16 +130,4 @@ impl Authorizer {
 fn is_plain_read(call: &Call<'_>) -> bool {
     matches!(call.head.parts.method, Method::GET | Method::HEAD)
         && !call.head.parts.headers.contains_key(header::UPGRADE)
-}
-
-/// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never
-/// has credentials.
-fn is_preflight(call: &Call<'_>) -> bool {
-    let headers = &call.head.parts.headers;
-    let has = |name| single(headers, name).is_ok_and(|sent| sent.is_some());
-    call.head.parts.method == Method::OPTIONS
-        && has(&header::ORIGIN)
-        && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
-        && !headers.contains_key(header::AUTHORIZATION)
-        && !call.has_unread_body()
 }

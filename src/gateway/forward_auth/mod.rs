@@ -301,7 +301,7 @@ impl Handler for ForwardAuthHandler {
                 rejected(failure, &parts.headers, way, &mut record).into_response(&asked)
             }
         };
-        record.respond(&mut response);
+        record.respond(&mut response, &parts.headers);
         Ok(response)
     }
 }

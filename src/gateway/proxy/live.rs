@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    gateway::authorize::Authorizer,
+    gateway::{authorize::Authorizer, cors::Cors},
     provider::{endpoints::Endpoints, respond::theme::Theme},
     request::{
         forward::{ForwardParams, pool::PoolParams},
@@ -27,6 +27,8 @@ pub struct Live {
     pub endpoints: Endpoints,
     /// Decides on calls to the API.
     pub authorizer: Authorizer,
+    /// The origins of scripts.
+    pub cors: Cors,
     /// The service's path conventions.
     pub conventions: Conventions,
     /// The rules by which heads are rewritten.

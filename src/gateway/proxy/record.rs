@@ -4,7 +4,7 @@ mod report;
 
 use std::{borrow::Cow, net::IpAddr, rc::Rc, time::Duration};
 
-use http::{Method, Response, Uri, Version, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Response, Uri, Version, header, request::Parts};
 use tokio::time::Instant;
 
 use super::{Current, InFlight};
@@ -18,7 +18,7 @@ use crate::{
             operations::{Found, Operation, Operations},
             permit::Permit,
         },
-        route::TokenCall,
+        route::{RouteRejection, ServiceCall, TokenCall},
     },
     telemetry::{
         calls::facts::SenderProof, metrics::Verdict, redact::RedactedToken, request_id::RequestId,
@@ -161,8 +161,16 @@ impl RequestRecord {
     }
 
     /// Makes the response the one that is sent. It announces the end of OAuth 1.0a and the rate to its signer, and the
-    /// record ends with its body.
-    pub fn respond(mut self: Box<Self>, response: &mut Response<ResponseBody>) {
+    /// record ends with its body. `request` are the fields of the request.
+    pub fn respond(
+        mut self: Box<Self>,
+        response: &mut Response<ResponseBody>,
+        request: &HeaderMap,
+    ) {
+        if self.is_for_scripts(response.headers()) {
+            let cors = &self.current.live.cors;
+            cors.expose(request, response.headers_mut());
+        }
         if self.permit.is_none() {
             // A caller that does not read its rejection takes no place of the others.
             self.in_flight = None;
@@ -176,6 +184,23 @@ impl RequestRecord {
             quota.announce(response.headers_mut());
         }
         response.body_mut().watched_by(self);
+    }
+
+    /// Whether the response is a token response or a rejection, and not a page.
+    fn is_for_scripts(&self, response: &HeaderMap) -> bool {
+        let is_page = match self.failure.as_deref() {
+            Some(Failure::Route(RouteRejection::MethodNotAllowed { call })) => {
+                !matches!(call, ServiceCall::Token(_))
+            }
+            Some(_) => {
+                let kind = response
+                    .get(header::CONTENT_TYPE)
+                    .map(HeaderValue::as_bytes);
+                kind.is_some_and(|kind| kind.starts_with(b"text/html"))
+            }
+            None => !matches!(self.served, Served::Token(_)),
+        };
+        !is_page && !matches!(self.served, Served::Page)
     }
 
     /// The launch that it begins, with its operation.

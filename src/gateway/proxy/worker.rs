@@ -11,7 +11,7 @@ use http::{Method, Request, Response, request::Parts};
 use http_body::Body as _;
 
 use super::{
-    Current, InFlight, Phase, RequestRecord, Served, Shared, Waiting, begin, decide,
+    Current, InFlight, Phase, Received, RequestRecord, Served, Shared, Waiting, begin, decide,
     forward::{self, ApiResponse},
     handshake, receive,
     service::{self, ASTERISK, options, own_response},
@@ -22,7 +22,7 @@ use crate::{
     request::{
         parse::{head, origin::PublicUrl},
         policy::call::CallBody,
-        route::Route,
+        route::{Route, RouteRejection, ServiceCall},
     },
     telemetry::{
         calls::{facts::Reason, record::CallRecord},
@@ -158,7 +158,18 @@ impl Worker {
         let (live, caller) = (&*current.live, Rc::clone(body.caller()));
         let origin = |target: &_| live.origins.receive(parts, target, caller.peer);
         let body_bytes = body.size_hint().lower();
-        let (received, route) = receive(live, parts, body_bytes, &caller, record, origin)?;
+        let received = receive(live, parts, body_bytes, &caller, record, origin);
+        if parts.method == Method::OPTIONS
+            && is_for_token_calls(&received)
+            && let Some(response) = live.cors.preflight(parts)
+        {
+            return Ok(Step::Responded(own_response(
+                response,
+                &parts.method,
+                record,
+            )));
+        }
+        let (received, route) = received?;
         let head = &received.head;
         let (api, collected) = match route {
             Route::Api(_) | Route::TokenOrApi(_) if is_last_hop => {
@@ -205,6 +216,17 @@ impl Worker {
     fn metrics(&self) -> &Metrics {
         &self.shared.metrics
     }
+}
+
+/// Whether a request with OPTIONS is for a path of token calls.
+const fn is_for_token_calls(received: &Result<(Received<'_>, Route<'_, '_>), Failure>) -> bool {
+    matches!(
+        received,
+        Ok((_, Route::Token(_) | Route::TokenOrApi(_)))
+            | Err(Failure::Route(RouteRejection::MethodNotAllowed {
+                call: ServiceCall::Token(_)
+            }))
+    )
 }
 
 impl Handler for Worker {
@@ -270,7 +292,7 @@ impl Handler for Worker {
                 .fail(failure, &parts.headers, None)
                 .into_response(&parts.method),
         };
-        record.respond(&mut response);
+        record.respond(&mut response, &parts.headers);
         Ok(response)
     }
 

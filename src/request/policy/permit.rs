@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::{
     PolicyRejection, UnmetRule,
-    access::CallerKind,
+    access::{Access, CallerKind},
     call::Call,
     operations::{Found, ParameterHeader},
 };
@@ -128,7 +128,7 @@ impl Permit {
         Ok(Self::without_headers(Bearer::Anonymous))
     }
 
-    /// Permits a CORS preflight as anonymous on every path that an operation lists, whatever its methods and callers: a
+    /// Permits a CORS preflight as anonymous on every path that somebody may call, whatever its methods and callers: a
     /// browser can neither sign it nor log in with it.
     ///
     /// # Errors
@@ -138,6 +138,9 @@ impl Permit {
         match call.found {
             Found::Operation(_) | Found::OtherMethod(_) => {
                 call.check_caller()?;
+                Ok(Self::without_headers(Bearer::Anonymous))
+            }
+            Found::Unlisted(access) if access != Access::NOBODY => {
                 Ok(Self::without_headers(Bearer::Anonymous))
             }
             Found::Unlisted(_) | Found::Similar { .. } | Found::Ambiguous { .. } => {

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use super::{StartError, descriptors, services::Services};
 use crate::{
     base::language::PageFileError,
-    gateway::{authorize::Authorizer, proxy::Live, settings::Preflight},
+    gateway::{authorize::Authorizer, cors::Cors, proxy::Live, settings::Preflight},
     operator::{
         admin::{
             Backend,
@@ -105,6 +105,7 @@ pub fn live(
         },
         endpoints,
         authorizer,
+        cors: Cors(config.cors.cors_origins.clone()),
         conventions: config.conventions.policy,
         forward: rewriting(config, &origins.base.origin, keys.as_ref(), services),
         upstream: upstream_params(config)?,

@@ -29,7 +29,7 @@ pub use self::{
 };
 use crate::{
     base::settings::{Section, SectionSchema},
-    gateway::settings::{ConventionSettings, ForwardAuthSettings, PreflightSettings},
+    gateway::settings::{ConventionSettings, CorsSettings, ForwardAuthSettings, PreflightSettings},
     operator::{
         admin::settings::AdminSettings,
         manage::{setting::EffectiveSetting, settings::AuditSettings},
@@ -126,6 +126,7 @@ config! {
     flow: FlowSettings,
     authorize_page: AuthorizePageSettings,
     responses: ResponseSettings,
+    cors: CorsSettings,
     upstream: UpstreamSettings,
     upstream_tls: UpstreamTlsSettings,
     signature: SignatureSettings,

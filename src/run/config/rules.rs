@@ -7,6 +7,7 @@ use http::{HeaderName, Method};
 use super::Config;
 use crate::{
     base::{language, names::Permission, settings::format_size},
+    gateway::cors::CorsOrigin,
     provider::{
         login::settings::LoginMethod,
         respond::settings::{PARAMETER, is_parameter},
@@ -94,6 +95,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
         service_path,
         flow_paths,
         page_urls,
+        cors_origins,
         upstream,
         store,
         login,
@@ -121,6 +123,15 @@ fn listeners(config: &Config, found: &mut Findings) {
                 "{address} overlaps with {other} of {taker}; write another port";
         }
         taken.push((key, address));
+    }
+}
+
+/// Every origin, or those that are named.
+fn cors_origins(config: &Config, found: &mut Findings) {
+    let origins = &config.cors.cors_origins;
+    report! { found;
+        ["service.cors_origins"] if origins.len() > 1 && origins.contains(&CorsOrigin::Any) =>
+            "\"*\" is every origin, so the others have no effect; write \"*\" alone, or leave it out";
     }
 }
 
