@@ -50,6 +50,25 @@ fn a_signed_call_reaches_the_api_with_the_users_identity() {
     assert!(!seen[0].fields.has("Authorization"));
 }
 
+/// A browser sends each cookie in a line of its own (RFC 9113 §8.2.3).
+#[test]
+fn the_cookies_of_a_request_count_as_one_field() {
+    let Scene { api, proxy, caller } = Scene::start();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let cookies = (0..200).fold(Call::get("/r").of(&caller), |call, at| {
+            call.header("Cookie", &format!("c{at}=1"))
+        });
+        client.passes(cookies).await;
+        let fields = (0..200).fold(Call::get("/r"), |call, at| {
+            call.header("X-A", &format!("c{at}=1"))
+        });
+        client.send(fields).await.has_status(431);
+    });
+    let cookies = api.only_request().fields.all("cookie").join(" and ");
+    assert!(cookies.starts_with("c0=1; c1=1; ") && cookies.ends_with("; c199=1"));
+}
+
 #[test]
 fn bodies_go_up_with_and_without_a_length() {
     let api = Upstream::replying(|seen| Reply::ok(&seen.body));

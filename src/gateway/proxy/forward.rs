@@ -17,7 +17,8 @@ use crate::{
             credentials::Rewriting,
             download,
             exchange::{self, Answered},
-            pool::{Lease, UpstreamBody},
+            location::PublicPlaces,
+            pool::{KEEP_ALIVE, Lease, UpstreamBody},
             request::{ReceivedAs, UpstreamHead, path_and_query},
             response::{self as api_response, ResponseContext},
             tunnel,
@@ -79,6 +80,11 @@ pub(super) async fn send(
         target,
         received,
         assertion,
+        prefix: current
+            .live
+            .origins
+            .removed_prefix(call.url)
+            .filter(|_| params.api_path.is_empty()),
         trace: record.trace.as_ref().and_then(Trace::to_api),
         response_timeout: timeouts.response.unwrap_or(params.response_timeout),
         websocket: handshake.is_some(),
@@ -114,11 +120,17 @@ pub(super) async fn respond(
     let (mut response, incoming) = response.into_parts();
     let names = NameFilter::new(&response.headers);
     api_response::check_framing(&response, names)?;
+    if names.may_have(&KEEP_ALIVE) {
+        lease.read_keep_alive(&response.headers, record.stopwatch.last());
+    }
     record.passed(response.status.as_u16());
     let kind = record.permit.as_ref().and_then(Permit::kind);
     let context = ResponseContext {
-        url,
-        origins: &current.live.origins,
+        places: PublicPlaces {
+            url,
+            origins: &current.live.origins,
+            flow: &current.live.route.flow,
+        },
         by_user: kind == Some(CallerKind::User),
     };
     if response.status == StatusCode::SWITCHING_PROTOCOLS {

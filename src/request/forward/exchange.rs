@@ -113,6 +113,7 @@ async fn attempt(
         Ok(Ok(response)) => {
             if let Lease::Http1(http1) = &mut lease {
                 http1.watch.limit_reading(None);
+                http1.kept_until = None;
                 http1.outdated = response.version() != Version::HTTP_11;
             }
             Ok((response, lease))
@@ -202,6 +203,11 @@ impl<'c> Wait<'c> {
         // In TLS 1.3 an API rejects our certificate after the handshake has ended for us.
         if let Some(tls) = tls_error(&error) {
             return NoResponse::Failed(ForwardFault::Unreachable(tls).into());
+        }
+        if error.is_parse_too_large() {
+            let reason =
+                "its head has more fields than upstream.response_fields, or more than 64 KiB";
+            return NoResponse::Failed(ForwardFault::BrokenResponse(reason.into()).into());
         }
         let nothing_arrived = arrived(lease) == self.arrived_before;
         NoResponse::Failed(if nothing_arrived && !error.is_parse() {

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use hyper::{
     client::conn::{http1, http2},
     rt::Executor,
@@ -28,7 +28,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{ForwardFault, tls::ClientTls};
 use crate::{
-    base::clock::spread,
+    base::{
+        clock::spread,
+        http_fields::{all, list},
+    },
     wire::{
         body::Pieces,
         outbound::Dialer,
@@ -98,8 +101,15 @@ pub struct PoolParams {
     pub max_age: Duration,
     /// The number of unused ones that are kept.
     pub max_idle: usize,
+    /// The most fields of a response over HTTP/1.1.
+    pub head_fields: usize,
 }
 
+/// Says for how long its sender keeps the connection (RFC 2068 §19.7.1.1).
+pub static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+
+/// hyper parses responses of up to this many fields on the stack.
+const STACK_FIELDS: usize = 100;
 /// Bytes of a response's head.
 const HEAD_BYTES: usize = 64 * 1024;
 /// The same, as HTTP/2 counts it.
@@ -127,6 +137,8 @@ pub struct Http1 {
     expires_at: Instant,
     /// The time at which [`Pool::evict_idle`] first saw it unused.
     unused_since: Option<Instant>,
+    /// The time from which the API may close it unused, as it said with its last response.
+    pub(super) kept_until: Option<Instant>,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
     pub(super) outdated: bool,
@@ -138,6 +150,11 @@ impl Http1 {
     /// Whether hyper has seen the API end the connection, or stop reading from it.
     fn is_over(&self) -> bool {
         self.sender.is_closed() || self.watch.write_failed()
+    }
+
+    /// Whether it may get no more requests at `now`.
+    fn has_expired(&self, now: Instant) -> bool {
+        self.expires_at <= now || self.kept_until.is_some_and(|until| until <= now)
     }
 
     /// Whether the API ended the connection, or sent bytes that no request asked for, and hyper has not seen it yet.
@@ -202,6 +219,24 @@ pub enum Lease {
 }
 
 impl Lease {
+    /// Reads the time for which the API keeps the connection, from its response of `now`: `Keep-Alive: timeout=5`, in seconds. The
+    /// connection is given up a second earlier, or a request could meet its end.
+    pub fn read_keep_alive(&mut self, headers: &HeaderMap, now: Instant) {
+        let Self::Http1(http1) = self else {
+            return;
+        };
+        let mut parameters = all(headers, &KEEP_ALIVE).flat_map(list);
+        let seconds = parameters.find_map(|parameter| {
+            let (name, seconds) = str::from_utf8(parameter).ok()?.split_once('=')?;
+            let is_timeout = name.trim_end().eq_ignore_ascii_case("timeout");
+            is_timeout.then(|| seconds.trim().trim_matches('"').parse::<u32>().ok())?
+        });
+        http1.kept_until = seconds.map(|seconds| {
+            let kept = Duration::from_secs(seconds.into());
+            now + kept.saturating_sub(Duration::from_secs(1)).max(kept / 2)
+        });
+    }
+
     /// Keeps the memory of the fields of a request that has its response.
     pub fn keep_room(&mut self, mut fields: HeaderMap) {
         if let Self::Http1(http1) = self
@@ -268,7 +303,7 @@ impl Pool {
         let mut idle = self.idle.borrow_mut();
         for at in (0..idle.len()).rev() {
             let connection = &idle[at];
-            let is_dead = connection.expires_at <= now || connection.is_over();
+            let is_dead = connection.has_expired(now) || connection.is_over();
             if !is_dead && !connection.sender.is_ready() {
                 continue;
             }
@@ -400,14 +435,19 @@ impl Pool {
             return Ok(Lease::Http2(Box::new(http2)));
         }
         wire.ignore_write_errors(true);
-        let (sender, mut connection) = http1::Builder::new()
+        let mut builder = http1::Builder::new();
+        builder
             .preserve_header_case(self.keeps_case())
             .title_case_headers(true)
             .max_buf_size(HEAD_BYTES)
             .max_header_size(HEAD_BYTES)
-            .writev(false)
-            .handshake(TokioIo::new(wire))
-            .await?;
+            // RFC 9112 §5.1: "A proxy MUST remove any such whitespace from a response message".
+            .allow_spaces_after_header_name_in_responses(true)
+            .writev(false);
+        if self.params.head_fields != STACK_FIELDS {
+            builder.max_headers(self.params.head_fields);
+        }
+        let (sender, mut connection) = builder.handshake(TokioIo::new(wire)).await?;
         let task = spawn_local(async move {
             (&mut connection).await?;
             let parts = connection.into_parts();
@@ -422,6 +462,7 @@ impl Pool {
             watch,
             expires_at,
             unused_since: None,
+            kept_until: None,
             outdated: false,
             room: HeaderMap::new(),
         })))
@@ -453,7 +494,7 @@ impl Pool {
         self.idle.borrow_mut().retain_mut(|connection| {
             let since = *connection.unused_since.get_or_insert(now);
             now.duration_since(since) < self.params.idle_timeout
-                && now < connection.expires_at
+                && !connection.has_expired(now)
                 && !connection.is_over()
         });
     }

@@ -31,6 +31,9 @@ use crate::{
     wire::{server::caller_stream::CallerStream, written_head::WrittenHead},
 };
 
+/// See [`X_FORWARDED_FOR`].
+static X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+
 /// The field that lists the processes of this program that a request has passed.
 static COUNTERSIGN_HOP: HeaderName = HeaderName::from_static("countersign-hop");
 
@@ -132,6 +135,8 @@ pub struct UpstreamHead<'a> {
     pub target: PathAndQuery,
     /// The origin of the request.
     pub received: ReceivedAs,
+    /// The prefix that was taken off its path.
+    pub prefix: Option<&'a HeaderValue>,
     /// The signed statement about the caller.
     pub assertion: Option<HeaderValue>,
     /// The trace that the API is to go on with.
@@ -264,6 +269,9 @@ impl UpstreamHead<'_> {
             let scheme = if received.secure { "https" } else { "http" };
             put(&X_FORWARDED_PROTO, &constant(scheme));
             put(&X_FORWARDED_HOST, &received.authority);
+            if let Some(prefix) = self.prefix {
+                put(&X_FORWARDED_PREFIX, prefix);
+            }
         }
         // Not `Via`: nginx and others do not compress responses to requests that have it.
         put(&COUNTERSIGN_HOP, &params.hop);
@@ -287,7 +295,7 @@ impl UpstreamHead<'_> {
             "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-prefix" | "x-forwarded-proto" => {
                 !params.dropped.contains_itself(text.as_bytes())
                     && received.believed == Some(ForwardedFamily::XForwarded)
-                    && (!params.forwarded || text == "x-forwarded-prefix")
+                    && (!params.forwarded || text == "x-forwarded-prefix" && self.prefix.is_none())
             }
             _ if params.dropped.contains(text.as_bytes()) => false,
             "content-length" | "expect" => false,

@@ -2,19 +2,17 @@
 
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header, response::Parts};
 
-use super::{ForwardFault, ForwardParams, location};
-use crate::{
-    base::http_fields::{NameFilter, all, is_hop_by_hop, list, named_by_connection, trim},
-    request::parse::origin::{Origins, PublicUrl},
+use super::{
+    ForwardFault, ForwardParams,
+    location::{self, PublicPlaces},
 };
+use crate::base::http_fields::{NameFilter, all, is_hop_by_hop, list, named_by_connection, trim};
 
 /// The request of a response.
 #[derive(Debug)]
 pub struct ResponseContext<'r> {
-    /// The public URL of the request.
-    pub url: &'r PublicUrl,
-    /// All public URLs.
-    pub origins: &'r Origins,
+    /// The public addresses.
+    pub places: PublicPlaces<'r>,
     /// The call was that of a user's session.
     pub by_user: bool,
 }
@@ -86,7 +84,7 @@ pub fn rewrite(
         && let header::Entry::Occupied(mut entry) = parts.headers.entry(header::LOCATION)
     {
         for value in entry.iter_mut() {
-            let public = location::rewrite(params, context.url, context.origins, value.as_bytes());
+            let public = location::rewrite(params, context.places, value.as_bytes());
             if let Some(public) = public.and_then(|public| HeaderValue::try_from(public).ok()) {
                 *value = public;
             }

@@ -1,6 +1,6 @@
 //! The settings of the API.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use http::{HeaderName, HeaderValue};
 
@@ -13,8 +13,8 @@ use super::{
 use crate::{
     base::{
         settings::{
-            LONGEST, Reason, Text, deserialize_text, distinct, duration, plain_values, section,
-            texts,
+            LONGEST, Reason, Text, count, deserialize_text, distinct, duration, plain_values,
+            section, texts,
         },
         tls::TlsFiles,
     },
@@ -66,13 +66,15 @@ section! {
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] max_age: Duration = "10m", reload;
         /// Maximum of unused connections in each worker.
         max_idle: u32 = 128, reload;
+        /// Fields of a response of the API over HTTP/1.1; 502 past it. More than 100 cost about 1 % of the CPU time of every request.
+        #[serde(deserialize_with = "count::<10_000, _>")] response_fields: NonZeroU32 = 100, reload;
         /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
         http2: bool = false, reload;
         /// The case of field names over HTTP/1.1, to the API and to callers: "title" (Content-Type), or "preserve" for those that compare spellings (about an eighth more CPU).
         header_case: HeaderCase = "title", reload;
         /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
         host: UpstreamHost = "public", reload;
-        /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links.
+        /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links, and X-Forwarded-Prefix where the prefix of a public URL was taken off and api_url has no path.
         forwarded: bool = true, reload;
         /// Header fields of callers that are dropped, in every spelling that an API may take for them: those that would make it undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
         /// A list replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
@@ -129,6 +131,7 @@ impl UpstreamSettings {
             idle_timeout: self.idle_timeout,
             max_age: self.max_age,
             max_idle: most_idle.min(self.max_idle as usize),
+            head_fields: self.response_fields.get() as usize,
         }))
     }
 

@@ -8,6 +8,7 @@ use crate::{
     request::{
         identity::IdentityNames,
         parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
+        route::{FlowPaths, settings::FlowSettings},
     },
     wire::{origin::HttpUrl, outbound::Dialer, server::caller_stream::HeaderCase},
 };
@@ -60,9 +61,26 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
         trusted_proxies: Vec::new(),
         family: ForwardedFamily::XForwarded,
     };
-    let rewrite = |value: &str, prefix_mode| {
-        location::rewrite(&params(), &public, &origins(prefix_mode), value.as_bytes())
+    let flow = FlowPaths::new(&FlowSettings {
+        path: "/service.oauth".to_owned(),
+        aliases: true,
+        request_token_paths: Vec::new(),
+        authorize_paths: Vec::new(),
+        access_token_paths: Vec::new(),
+    });
+    let rewrite_at = |value: &str, prefix_mode, api_path: &str| {
+        let params = ForwardParams {
+            api_path: api_path.to_owned(),
+            ..params()
+        };
+        let places = location::PublicPlaces {
+            url: &public,
+            origins: &origins(prefix_mode),
+            flow: &flow,
+        };
+        location::rewrite(&params, places, value.as_bytes())
     };
+    let rewrite = |value: &str, prefix_mode| rewrite_at(value, prefix_mode, "/base");
     for [value, expected] in crate::text::rows(
         r"
         http://api.internal:8000/base/x?y#z                   | https://api.example/v1/x?y#z
@@ -78,8 +96,20 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
         http://api.example@evil.example/base/x                | as it is
         ftp://api.example/base/x                              | as it is
         //api.example:8000/base/x                             | as it is
+        # The same in one that knows about us, which writes the public host or none.
+        https://api.example/base/x?y#z                        | https://api.example/v1/x?y#z
+        /base/x?y#z                                           | /v1/x?y#z
+        /base                                                 | /v1
+        /base//evil.example/x                                 | /v1//evil.example/x
+        /\t/evil.example/base/x                              | as it is
+        /\\evil.example/base/x                               | as it is
+        //api.example/base/x                                  | /v1/x
+        # It knows the prefix too.
+        /v1/x                                                 | as it is
+        /v1                                                   | as it is
+        https://api.example/v1/x                              | as it is
+        http://api.example/v1/x                               | https://api.example/v1/x
         # What is ours there is right.
-        https://api.example/base/x                            | as it is
         https://api.example:8443/base/x                       | as it is
         http://api.example:81/base/x                          | as it is
         # Beside what is published, elsewhere, or only looking alike.
@@ -91,7 +121,8 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
         http://user@api.internal:8000/base/x                  | as it is
         http://api.internal:8000.evil.example/base/x          | as it is
         http://evil.example/?http://api.internal:8000/base/x  | as it is
-        /base/x                                               | as it is
+        /other                                                | as it is
+        base/x                                                | as it is
         //api.internal:8000/base/x                            | as it is
                                                               | as it is
     ",
@@ -105,6 +136,22 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
     }
     let kept = rewrite("http://api.internal:8000/base/v1/x", PrefixMode::Keep);
     assert_eq!(kept.as_deref(), Some("https://api.example/v1/x"));
+    // An API without a path of its own.
+    for (value, expected) in [
+        ("/x?y", Some("/v1/x?y")),
+        ("https://api.example/x", Some("https://api.example/v1/x")),
+        ("/v1/x", None),
+        ("/v10/x", Some("/v1/v10/x")),
+        (
+            "http://api.internal:8000/v1/x",
+            Some("https://api.example/v1/v1/x"),
+        ),
+    ] {
+        let rewritten = rewrite_at(value, PrefixMode::Strip, "");
+        assert_eq!(rewritten.as_deref(), expected, "{value}");
+        assert_eq!(rewrite_at(value, PrefixMode::Restore, ""), rewritten);
+    }
+    assert_eq!(rewrite_at("/x y", PrefixMode::Keep, ""), None);
 }
 
 #[test]
@@ -178,6 +225,7 @@ fn a_kept_connection_that_has_ended_or_is_too_old_is_not_used() {
             idle_timeout: minute,
             max_age: minute,
             max_idle: 1,
+            head_fields: 100,
         });
         runtime.block_on(async {
             let lease = pool.connect(false).await.expect("a connection");

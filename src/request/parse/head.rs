@@ -82,6 +82,12 @@ pub struct FieldNames {
     pub in_connection: Vec<HeaderName>,
 }
 
+/// The lines of Cookie after the first, which are joined for the API (RFC 9113 §8.2.3).
+#[cold]
+fn further_cookies(headers: &HeaderMap) -> usize {
+    all(headers, &header::COOKIE).skip(1).count()
+}
+
 /// Checks a head whose body has at least `body_bytes` bytes.
 ///
 /// # Errors
@@ -91,8 +97,10 @@ pub fn check(
     body_bytes: u64,
     limits: &Limits,
 ) -> Result<FieldNames, ParseRejection> {
-    // hyper bounds the bytes of a head over HTTP/2, but not its fields.
-    if parts.headers.len() > limits.head_fields {
+    // hyper bounds the bytes of a head over HTTP/2, but not its fields. Browsers send each cookie in a line of its own there.
+    if parts.headers.len() > limits.head_fields
+        && parts.headers.len() - further_cookies(&parts.headers) > limits.head_fields
+    {
         return Err(ParseRejection::HeadTooLarge);
     }
     // In lower case they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.

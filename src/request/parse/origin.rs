@@ -184,21 +184,31 @@ impl Origins {
         received: &mut RequestOrigin<'a>,
     ) -> Result<(), ParseRejection> {
         let headers = &parts.headers;
-        let last = |name| all(headers, name).flat_map(list).last();
-        set_host(received, last(&X_FORWARDED_HOST))?;
-        set_proto(received, last(&X_FORWARDED_PROTO))?;
-        self.believe_x_forwarded_for(headers, received);
-        Ok(())
+        let (hops, nearest) = self.believe_x_forwarded_for(headers, received);
+        // Proxies that append write one value each to every list, so lists of one length have the values of one proxy at one
+        // place. A list of another length may have values of the caller, all but the last.
+        let reported = |name| {
+            let values = || all(headers, name).flat_map(list);
+            match hops > 1 && values().count() == hops {
+                true => values().nth(nearest),
+                false => values().last(),
+            }
+        };
+        set_host(received, reported(&X_FORWARDED_HOST))?;
+        set_proto(received, reported(&X_FORWARDED_PROTO))
     }
 
-    /// From the right: each trusted proxy reports the address to its left.
-    fn believe_x_forwarded_for(&self, headers: &HeaderMap, received: &mut RequestOrigin<'_>) {
+    /// From the right: each trusted proxy reports the address to its left. Returns the number of addresses, and the place of the
+    /// last one that counts, which is that of the caller, or of the first trusted proxy where no caller is reported.
+    fn believe_x_forwarded_for(
+        &self,
+        headers: &HeaderMap,
+        received: &mut RequestOrigin<'_>,
+    ) -> (usize, usize) {
         let hops: Vec<&[u8]> = all(headers, &X_FORWARDED_FOR).flat_map(list).collect();
-        for hop in hops.into_iter().rev() {
-            if !self.goes_on_from(hop, received) {
-                break;
-            }
-        }
+        let mut from_right = hops.iter().enumerate().rev();
+        let nearest = from_right.find(|(_, hop)| !self.goes_on_from(hop, received));
+        (hops.len(), nearest.map_or(0, |(place, _)| place))
     }
 
     /// The origin of a request that the proxy at `peer` describes, for this authority and scheme. A trusted proxy, or one at
@@ -224,7 +234,9 @@ impl Origins {
         };
         match self.family {
             _ if !received.trusted => {}
-            ForwardedFamily::XForwarded => self.believe_x_forwarded_for(headers, &mut received),
+            ForwardedFamily::XForwarded => {
+                self.believe_x_forwarded_for(headers, &mut received);
+            }
             ForwardedFamily::Forwarded => {
                 self.believe_forwarded(headers, &mut received)?;
                 (received.authority, received.secure) = (authority, secure);
@@ -325,6 +337,13 @@ impl Origins {
     fn further_page_origin(&self, received: &RequestOrigin<'_>) -> Option<&Origin> {
         let mut pages = self.pages.iter();
         pages.find(|origin| is_at(origin, &received.authority))
+    }
+
+    /// The prefix of a public URL, if the API does not see it.
+    pub fn removed_prefix<'u>(&self, url: &'u PublicUrl) -> Option<&'u HeaderValue> {
+        url.prefix_field
+            .as_ref()
+            .filter(|_| self.prefix_mode != PrefixMode::Keep)
     }
 
     /// The public URL for which a protected call was signed: of those at the host, the one of the connection's scheme

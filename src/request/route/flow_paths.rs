@@ -130,6 +130,16 @@ impl FlowPaths {
         )
     }
 
+    /// Whether a request to this path and query is for the service itself.
+    pub fn is_own(&self, path: &str, query: Option<&str>) -> bool {
+        let target = target::RequestTarget {
+            absolute: None,
+            path: path.as_bytes(),
+            query: query.map(str::as_bytes),
+        };
+        path == self.endpoint || self.find(&target).is_some()
+    }
+
     /// The entry that a request is for.
     pub fn find(&self, target: &target::RequestTarget<'_>) -> Option<&(FlowPath, ServiceCall)> {
         self.named.iter().find(|(path, _)| path.matches(target))

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, header};
+use http::{HeaderValue, Request, Version, header};
 use http_body::Body as _;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -226,16 +226,23 @@ pub(super) async fn serve<H: Handler>(
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
         let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
+        let is_old = request.version() == Version::HTTP_10;
         let handler = Rc::clone(&handler);
         // In a box of its own: hyper copies the future into a box of the connection, whose memory has left the processor's caches.
         let answering = Box::pin(Rc::clone(&handler).answer(request));
         async move {
             let mut response = answering.await?;
             caller.respond();
+            // HTTP/1.0 has no chunks: without a length the body ends with the connection (RFC 9112 §6.3).
+            let ends_body = is_old && response.body().size_hint().exact().is_none();
             // A body that was not read must not be taken for a request.
-            if handler.is_draining() || caller.upload() != Upload::Done {
+            if handler.is_draining() || caller.upload() != Upload::Done || ends_body {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
+            }
+            if is_old && response.headers().contains_key(header::CONNECTION) {
+                // To one in HTTP/1.1 hyper would add `keep-alive`.
+                *response.version_mut() = Version::HTTP_10;
             }
             response.body_mut().followed_by(state);
             Ok::<_, Gone>(response)

@@ -185,3 +185,86 @@ fn a_connection_that_the_api_closed_while_idle_is_replaced() {
     assert!(served >= 10, "{statuses:?}");
     assert_eq!(api.count(), served, "and no request is sent twice");
 }
+
+#[test]
+fn a_response_of_many_fields_passes_where_the_limit_allows_it() {
+    let api = Upstream::replying(|_| {
+        (0..120).fold(Reply::ok("x"), |reply, at| {
+            reply.header(&format!("X-{at}"), "1")
+        })
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let caller = proxy.somebody();
+    proxy.send(Call::get("/").of(&caller)).has_status(502);
+    proxy.logs(&["bad_gateway", "upstream.response_fields"]);
+    let proxy = Proxy::with(&api, "upstream.response_fields = 200");
+    let caller = proxy.somebody();
+    let answer = proxy.passes(Call::get("/").of(&caller));
+    assert!(answer.fields.has("x-0") && answer.fields.has("x-119"));
+}
+
+#[test]
+fn white_space_before_the_colon_of_a_response_is_taken_off() {
+    let api = Upstream::replying(|_| {
+        Reply::raw("HTTP/1.1 200 OK\r\nX-A : 1\r\nX-B\t: 2\r\nContent-Length : 2\r\n\r\nok")
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let answer = proxy.passes(Call::get("/").of(&proxy.somebody()));
+    let passed = ["x-a", "x-b", "content-length"].map(|name| answer.header(name));
+    assert_eq!(passed, [Some("1"), Some("2"), Some("2")]);
+    assert_eq!(answer.text(), "ok");
+}
+
+#[test]
+fn a_caller_of_http_1_0_learns_that_the_connection_ends() {
+    let api = Upstream::replying(|seen| match seen.target.as_str() {
+        "/length" => Reply::ok("ok"),
+        _ => Reply::status("200 OK").chunked(&["o", "k"]),
+    });
+    let proxy = Proxy::with(&api, "operations.unlisted = 'anonymous'");
+    let ask = |target: &str, fields: &str| {
+        let mut connection = proxy.connect();
+        let host = proxy.host();
+        let head = format!(
+            "GET {target} HTTP/1.0\r\nHost: {host}\r\nConnection: keep-alive\r\n{fields}\r\n"
+        );
+        connection.send(head.as_bytes());
+        let answer = connection.answer("GET");
+        (
+            answer.fields.all("connection").join(", "),
+            answer.text(),
+            connection.is_closed(),
+        )
+    };
+    let ended = |text: &str| ("close".to_owned(), text.to_owned(), true);
+    assert_eq!(ask("/chunks", ""), ended("ok"));
+    assert_eq!(ask("/length", "").0, "keep-alive");
+    // Of two options a caller may believe either.
+    let (options, _, is_closed) = ask("/length", "Expect: x\r\n");
+    assert_eq!((options.as_str(), is_closed), ("close", true));
+}
+
+#[test]
+fn a_connection_is_given_up_before_the_api_ends_it() {
+    let api = Upstream::replying(|seen| {
+        Reply::ok("x").header("Keep-Alive", seen.header("x-said").unwrap_or_default())
+    });
+    let proxy = Proxy::with(
+        &api,
+        "listen.workers = 1\noperations.unlisted = 'anonymous'",
+    );
+    let connections = |said: &str| {
+        let before = api.connections();
+        for _ in 0..2 {
+            proxy.passes(Call::get("/").header("X-Said", said));
+        }
+        api.connections() - before
+    };
+    assert_eq!(connections("max=9"), 1);
+    assert_eq!(connections("timeout=60, max=9"), 0);
+    assert_eq!(connections("timeout=x"), 0);
+    // The second request comes too late for the connection of the first.
+    assert_eq!(connections("timeout=0"), 1);
+    assert_eq!(connections("max=9, Timeout = 0"), 2);
+    assert_eq!(connections("max=9,timeout=\"0\""), 2);
+}

@@ -65,8 +65,16 @@ fn location_at_the_public_host_gets_the_public_scheme_and_port() {
         ("http://api.test:8000/x", "https://api.test/v1/x"),
         ("https://api.test:8000/x", "https://api.test/v1/x"),
         ("HTTP://API.TEST", "https://api.test/v1/"),
-        // As it is public already, another public URL, the pages, or somewhere else.
-        ("https://api.test/x", "https://api.test/x"),
+        // As an API writes it that knows the public host, or none, or the prefix too.
+        ("https://api.test/x", "https://api.test/v1/x"),
+        ("/x?y", "/v1/x?y"),
+        ("/v1/x", "/v1/x"),
+        ("https://api.test/v1/x", "https://api.test/v1/x"),
+        ("http://api.test/v1/x", "https://api.test/v1/x"),
+        // Another public URL, the pages, or somewhere else.
+        ("x", "x"),
+        ("//evil.test/x", "//evil.test/x"),
+        ("/\t/evil.test/x", "/\t/evil.test/x"),
         ("https://auth.test/x", "https://auth.test/x"),
         ("https://auth.test:8443/x", "https://auth.test:8443/x"),
         ("http://auth.test/x", "http://auth.test/x"),
@@ -77,6 +85,65 @@ fn location_at_the_public_host_gets_the_public_scheme_and_port() {
         let call = Call::get("/v1/").host("api.test");
         let answer = proxy.send(call.header("X-Location", told));
         assert_eq!(answer.header("location"), Some(expected), "{told}");
+    }
+    assert_eq!(api.last_request().fields.all("x-forwarded-prefix"), ["/v1"]);
+}
+
+#[test]
+fn a_redirect_to_our_own_page_has_no_prefix_of_the_api() {
+    let api = Upstream::replying(|seen| {
+        Reply::status("302 Found").header("Location", seen.header("x-location").unwrap_or_default())
+    });
+    let proxy = Proxy::with(
+        &api,
+        "service.base_url = 'https://www.test'\nservice.public_api_urls = ['https://www.test/api']\n\
+             operations.unlisted = 'anonymous'",
+    );
+    for (told, expected) in [
+        ("/service.oauth?mode=login", "/service.oauth?mode=login"),
+        (
+            "https://www.test/oauth/authorize?oauth_token=x",
+            "https://www.test/oauth/authorize?oauth_token=x",
+        ),
+        (
+            "http://www.test/oauth/authorize",
+            "https://www.test/oauth/authorize",
+        ),
+        ("/oauth/other", "/api/oauth/other"),
+    ] {
+        let call = Call::get("/api/x").host("www.test");
+        let answer = proxy.send(call.header("X-Location", told));
+        assert_eq!(answer.header("location"), Some(expected), "{told}");
+    }
+}
+
+#[test]
+fn a_prefix_that_the_api_does_not_see_is_named_to_it() {
+    let api = Upstream::start();
+    for (setting, target, path, expected) in [
+        ("", "/v1/x", "", &["/v1"][..]),
+        ("service.prefix = 'restore'", "/x", "", &["/v1"]),
+        ("service.prefix = 'keep'", "/v1/x", "", &[]),
+        ("upstream.forwarded = false", "/v1/x", "", &[]),
+        ("", "/v1/x", "/legacy", &[]),
+    ] {
+        let proxy = Proxy::in_front_of_url(&format!("{}{path}", api.url()))
+            .config(&format!(
+                "{setting}\nservice.base_url = 'https://api.test'\nservice.public_api_urls = ['https://api.test/v1']\n\
+                 operations.unlisted = 'anonymous'"
+            ))
+            .start();
+        for forged in ["X-Forwarded-Prefix", "X_Forwarded_Prefix"] {
+            let call = Call::get(target).host("api.test").header(forged, "/admin");
+            proxy.send(call).has_status(200);
+            let seen = api.last_request();
+            assert_eq!(
+                seen.fields.all("x-forwarded-prefix"),
+                expected,
+                "{setting} {path}"
+            );
+            assert!(!seen.fields.has("x_forwarded_prefix"), "{seen:?}");
+        }
     }
 }
 

@@ -27,6 +27,7 @@ struct Sent {
     request_id: HeaderValue,
     believed: Option<ForwardedFamily>,
     keeps_state: Option<bool>,
+    prefix: Option<HeaderValue>,
 }
 
 impl Sent {
@@ -47,6 +48,7 @@ impl Sent {
             request_id: constant("id"),
             believed: None,
             keeps_state: None,
+            prefix: None,
         }
     }
 
@@ -64,6 +66,7 @@ impl Sent {
                 believed: self.believed,
                 forwarded_for: Some(constant("192.0.2.1")),
             },
+            prefix: self.prefix.as_ref(),
             assertion: None,
             trace: self.keeps_state.map(|keeps_state| ToApi {
                 traceparent: constant("ours"),
@@ -198,6 +201,7 @@ async fn a_written_head_has_the_lines_that_hyper_would_write() {
         let families = [ForwardedFamily::Forwarded, ForwardedFamily::XForwarded];
         let [forwarded, x_forwarded] = families.map(Some);
         call.believed = random.of(&[None, forwarded, x_forwarded]);
+        call.prefix = random.of(&[None, Some("/v2")]).map(constant);
         call.keeps_state = random.of(&[None, Some(false), Some(true)]);
         let outgoing = call.head();
         let head = outgoing.written_head(Vec::new()).expect("a head");

@@ -1,5 +1,7 @@
 //! The URLs under which consumers sign.
 
+use http::HeaderValue;
+
 use crate::{
     oauth::{Authority, EncodedOrigin},
     wire::origin::{HttpUrl, Origin},
@@ -12,6 +14,8 @@ pub struct PublicUrl {
     pub origin: Origin,
     /// The path in front of the API's own, without a slash at its end; mostly empty.
     pub prefix: String,
+    /// The prefix as `X-Forwarded-Prefix` has it, if there is one.
+    pub(super) prefix_field: Option<HeaderValue>,
     /// The origin as it is in base strings.
     pub encoded: EncodedOrigin,
     /// Host and port as most callers write them.
@@ -24,6 +28,9 @@ impl From<HttpUrl> for PublicUrl {
             encoded: EncodedOrigin::new(origin.scheme, &origin.host, Some(origin.port)),
             host: origin.authority(),
             origin,
+            prefix_field: HeaderValue::from_str(&path)
+                .ok()
+                .filter(|path| !path.is_empty()),
             prefix: path,
         }
     }
@@ -56,7 +63,7 @@ impl PublicUrl {
     }
 
     /// Whether `path` lies below the prefix.
-    pub(super) fn covers(&self, path: &[u8]) -> bool {
+    pub fn covers(&self, path: &[u8]) -> bool {
         path.strip_prefix(self.prefix.as_bytes())
             .is_some_and(|rest| self.prefix.is_empty() || matches!(rest, [] | [b'/', ..]))
     }

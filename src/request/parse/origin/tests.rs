@@ -65,6 +65,42 @@ fn received_by(
     Ok((host, received.secure, address))
 }
 
+/// Each of two proxies appends to what it received, as Apache does.
+#[test]
+fn the_proxy_that_names_the_caller_names_host_and_scheme_too() {
+    let read = |fields: &str| {
+        let names = [("For", 0), ("Host", 1), ("Proto", 2)];
+        let mut values = fields.split(';').map(str::trim);
+        let lines = names.map(|(name, _)| {
+            let values = values.next().unwrap_or_default();
+            format!("X-Forwarded-{name}: {values}\r\n")
+        });
+        let text = format!("GET / HTTP/1.1\r\nHost: inner\r\n{}\r\n", lines.concat());
+        received_by(ForwardedFamily::XForwarded, &text, "10.2.2.2").expect("an origin")
+    };
+    for [fields, host, secure, address] in crate::text::rows(
+        r"
+        203.0.113.9, 10.1.1.1; a, inner; https, http          | a     | true  | 203.0.113.9
+        203.0.113.9, 10.3.3.3, 10.1.1.1; a, b, c; https, http, http | a | true | 203.0.113.9
+        # What the caller wrote stands to the left of its own address.
+        6.6.6.6, 203.0.113.9, 10.1.1.1; evil, a, inner; http, https, http | a | true | 203.0.113.9
+        6.6.6.6, 203.0.113.9; evil, a; http, https            | a     | true  | 203.0.113.9
+        # The same if the address is not one, or that of a trusted proxy.
+        10.6.6.6, 203.0.113.9, 10.1.1.1; evil, a, inner; http, https, http | a | true | 203.0.113.9
+        unknown, 10.1.1.1; a, inner; https, http              | a     | true  | 10.1.1.1
+        10.1.1.2, 10.1.1.1; a, inner; https, http             | a     | true  | 10.1.1.2
+        # A list of another length may begin with the caller's words: the last one counts.
+        203.0.113.9, 10.1.1.1; evil, a, inner; https          | inner | true  | 203.0.113.9
+        203.0.113.9, 10.1.1.1; a; https, http                 | a     | true  | 203.0.113.9
+        203.0.113.9; evil, a; http, https                     | a     | true  | 203.0.113.9
+        203.0.113.9; a; https                                 | a     | true  | 203.0.113.9
+    ",
+    ) {
+        let expected = (host.to_owned(), secure == "true", address.to_owned());
+        assert_eq!(read(fields), expected, "{fields}");
+    }
+}
+
 /// The report of a trusted proxy in `Forwarded`: host, https or not, and the caller's address.
 #[test]
 fn forwarded_is_read_from_the_right_and_only_as_far_as_proxies_are_trusted() {
