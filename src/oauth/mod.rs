@@ -39,8 +39,8 @@ pub use self::{
     name::{ParameterNames, ProtocolParameter},
     origin::{Authority, EncodedOrigin, InvalidUrl, Scheme, split_port},
     parameters::{
-        Parameter, Parameters, Selection, has_more_fields, has_other_charset, is_form_content_type,
-        is_oauth_scheme,
+        FormNames, Parameter, Parameters, Selection, has_more_fields, has_other_charset,
+        is_form_content_type, is_oauth_scheme,
     },
     pinned::Pinned,
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},

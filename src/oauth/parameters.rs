@@ -6,13 +6,15 @@
 
 mod check;
 mod read;
+mod scan;
 #[cfg(test)]
 mod tests;
 
 use std::{cmp::Ordering, fmt, mem::take, ops::Range};
 
-pub use self::read::{
-    fields, has_more_fields, has_other_charset, is_form_content_type, is_oauth_scheme,
+pub use self::{
+    read::{fields, has_more_fields, has_other_charset, is_form_content_type, is_oauth_scheme},
+    scan::FormNames,
 };
 use super::{
     deviation::{Deviation, DeviationSet},

@@ -128,7 +128,7 @@ fn a_response_with_an_invalid_head_is_502() {
         told("a head that is too large", "RFC 6585 §5", "HTTP/1.1 200 OK\r\nX-A: $R[70000:a]\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
         told("too many fields", "RFC 6585 §5", "HTTP/1.1 200 OK\r\n$R[500:X: a\r\n]Content-Length: 3\r\n\r\nabc", BadGateway),
     ];
-    play(24, TABLE, After::Close);
+    play(27, TABLE, After::Close);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::{
         },
         policy::{
             PolicyRejection,
+            access::CallerKind,
             call::{Call, CallBody},
             conventions,
             permit::Permit,
@@ -25,7 +26,7 @@ use crate::{
         route::{ApiCall, RouteRejection},
         verify::{Purpose, Verification},
     },
-    wire::server::{buffered::API_FORMS, caller_stream::CallerStream},
+    wire::server::{buffered::API_FORMS, caller_stream::CallerStream, rejection::BodyRejection},
 };
 
 /// Begins a call: finds its operation, which it notes in the record, and the parameters in its head, unless these were `collected`
@@ -236,6 +237,22 @@ impl CoveredBody {
     }
 }
 
+/// Whether a form that is too large to be verified may go on as an unsigned one: its head has no credentials of OAuth, and its
+/// operation admits a caller without a signature. In observe mode it goes on anyway.
+fn may_go_unsigned(authorizer: &Authorizer, call: &Call<'_>) -> bool {
+    let access = call.found.access();
+    let has_session = || {
+        authorizer
+            .pages
+            .has_session_cookie(&call.head.parts.headers)
+    };
+    call.is_enforced
+        && !call.is_described()
+        && !call.collected.signed
+        && (access.admits(CallerKind::Anonymous)
+            || access.admits(CallerKind::User) && has_session())
+}
+
 /// Reads a body that the signature covers.
 async fn read_covered_body(
     authorizer: &Authorizer,
@@ -250,16 +267,23 @@ async fn read_covered_body(
         if matches!(covered, CoveredBody::Form) {
             authorizer.check_before_form(call).await?;
         }
+        let may_go_on = matches!(covered, CoveredBody::Form) && may_go_unsigned(authorizer, call);
         let Call {
             body, collected, ..
         } = call;
-        if let Some(body) = body.readable() {
-            let bytes = body.hold().await?;
-            if matches!(covered, CoveredBody::Form) {
-                collected.read_form(bytes, &body.caller().limits())?;
+        let Some(body) = body.readable() else {
+            return Ok(());
+        };
+        let read = match body.hold().await {
+            Ok(bytes) if matches!(covered, CoveredBody::Form) => {
+                collected.read_form(bytes, &body.caller().limits())
             }
+            read => read.map(drop),
+        };
+        match read {
+            Err(BodyRejection::TooLarge) if may_go_on => Ok(body.go_on_unsigned()?),
+            read => Ok(read?),
         }
-        Ok(())
     };
     waiting.decided(caller, reading).await?
 }

@@ -8,7 +8,10 @@ use crate::{
     request::{
         identity::IdentityNames,
         parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
-        route::{FlowPaths, settings::FlowSettings},
+        route::{
+            FlowPaths,
+            settings::{FlowAt, FlowSettings},
+        },
     },
     wire::{origin::HttpUrl, outbound::Dialer, server::caller_stream::HeaderCase},
 };
@@ -61,13 +64,17 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
         trusted_proxies: Vec::new(),
         family: ForwardedFamily::XForwarded,
     };
-    let flow = FlowPaths::new(&FlowSettings {
-        path: "/service.oauth".to_owned(),
-        aliases: true,
-        request_token_paths: Vec::new(),
-        authorize_paths: Vec::new(),
-        access_token_paths: Vec::new(),
-    });
+    let flow = FlowPaths::new(
+        &FlowSettings {
+            path: "/service.oauth".to_owned(),
+            aliases: true,
+            flow: None,
+            request_token_paths: Vec::new(),
+            authorize_paths: Vec::new(),
+            access_token_paths: Vec::new(),
+        },
+        FlowAt::Here,
+    );
     let rewrite_at = |value: &str, prefix_mode, api_path: &str| {
         let params = ForwardParams {
             api_path: api_path.to_owned(),

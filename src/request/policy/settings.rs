@@ -40,7 +40,7 @@ section! {
 section! {
     /// One protected operation. The most specific pattern wins; a listed path with an unlisted method is 405.
     OperationSettings["operation", list] {
-        /// {name} is one segment, {*rest} is the rest. /members/ with a slash at the end is another path than /members; {*rest} matches either. A path that differs from a narrower pattern in nothing else is rejected (paths.similar).
+        /// {name} is one segment, {*rest} is the rest. /members/ with a slash at the end is another path than /members, and /members/{*rest} matches the first, not the second; a {*rest} may end in a slash or not. A path that differs from a narrower pattern in nothing else is rejected (paths.similar).
         path: PathPattern [required: "/members/{id}"], reload;
         /// GET covers HEAD.
         #[serde(default, deserialize_with = "filled")] methods: Vec<Method> [else "every method": ["GET"]], reload;

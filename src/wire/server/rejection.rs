@@ -28,7 +28,7 @@ impl BodyRejection {
     /// The verdict in logs and metrics.
     pub const fn verdict(&self) -> Verdict {
         match self {
-            Self::TooLarge => Verdict::PayloadTooLarge,
+            Self::TooLarge | Self::Upload(UploadError::Signed) => Verdict::PayloadTooLarge,
             Self::Busy | Self::Upload(UploadError::Dropped) => Verdict::Unavailable,
             Self::TooSlow => Verdict::RequestTimeout,
             Self::Upload(UploadError::Malformed) => Verdict::BadRequest,
@@ -41,6 +41,9 @@ impl BodyRejection {
         let verdict = self.verdict();
         match self {
             Self::TooLarge => Problem::plain(413, verdict),
+            Self::Upload(error @ UploadError::Signed) => {
+                Problem::plain(413, verdict).advise(error.to_string())
+            }
             Self::Busy | Self::Upload(UploadError::Dropped) => {
                 Problem::unavailable(verdict, problem::SOON)
             }
@@ -57,6 +60,11 @@ pub enum UploadError {
     /// The chunked coding is broken.
     #[error("the chunked coding of the body is malformed")]
     Malformed,
+    /// A form that goes on unsigned, because it is too large to be verified, has protocol parameters after all.
+    #[error(
+        "the form has oauth_ parameters, and is too large to be verified; send them in the Authorization field"
+    )]
+    Signed,
     /// The caller ended the connection or the stream first.
     #[error("the connection ended before the body did")]
     Truncated,

@@ -23,6 +23,7 @@ use super::{
     caller_stream::{CallerStream, Upload},
     rejection::{BodyRejection, UploadError},
 };
+use crate::oauth::FormNames;
 
 /// The body of the request being served. Trailers are dropped: nothing has proved them, and some APIs read them as fields.
 ///
@@ -33,6 +34,8 @@ pub struct RequestBody {
     held: OnceCell<Result<BufferedBody, BodyRejection>>,
     /// What was read of a body that is too large, the end first: it goes on if the call does.
     beginning: RefCell<Vec<Bytes>>,
+    /// The names of a form that goes on unsigned.
+    names: RefCell<Option<FormNames>>,
 }
 
 impl RequestBody {
@@ -42,6 +45,7 @@ impl RequestBody {
             caller,
             held: OnceCell::new(),
             beginning: RefCell::default(),
+            names: RefCell::default(),
         }
     }
 
@@ -65,6 +69,25 @@ impl RequestBody {
             let _ = self.held.set(read);
         }
         Ok(self.held()?.unwrap_or_default())
+    }
+
+    /// Lets a form that is too large to be verified go on, as one that is not signed: it fails as soon as it shows a name of a
+    /// protocol parameter, so that the API never gets the whole of a form that it could take for a signed one.
+    ///
+    /// # Errors
+    /// [`UploadError::Signed`], if the part that was read has one.
+    pub fn go_on_unsigned(&self) -> Result<(), BodyRejection> {
+        let mut names = FormNames::default();
+        let held = self.held()?.unwrap_or_default();
+        let beginning = self.beginning.borrow();
+        let mut read = [held]
+            .into_iter()
+            .chain(beginning.iter().rev().map(|it| &**it));
+        if read.any(|read| names.has_protocol_name(read)) {
+            return Err(UploadError::Signed.into());
+        }
+        self.names.replace(Some(FormNames::default()));
+        Ok(())
     }
 
     /// The body, if it was read.
@@ -179,6 +202,23 @@ impl RequestBody {
 
     /// The next data of the body.
     fn poll_data(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        let polled = self.poll_any_data(context);
+        if let Some(names) = &mut *self.names.borrow_mut()
+            && let Poll::Ready(Some(Ok(frame))) = &polled
+            && frame
+                .data_ref()
+                .is_some_and(|data| names.has_protocol_name(data))
+        {
+            self.caller.set_upload(Upload::Failed(UploadError::Signed));
+            return Poll::Ready(Some(Err(UploadError::Signed)));
+        }
+        polled
+    }
+
+    fn poll_any_data(
         &self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {

@@ -45,7 +45,7 @@ section! {
         #[serde(deserialize_with = "count::<10_000, _>")] head_fields: NonZeroU32 = 100, reload;
         /// Path and query; 414 past it.
         #[serde(deserialize_with = "size::<64, { 16 * MIB }, _>")] target_bytes: usize = "16KiB", reload;
-        /// A signed form, or a body with oauth_body_hash: held back until it is verified; 413 past it.
+        /// A form that may be signed, or a body with oauth_body_hash: held back until it is verified; 413 past it. A form without credentials in the head is streamed past it where the operation admits its caller without a signature.
         #[serde(deserialize_with = "size::<1, { 1024 * MIB }, _>")] form_bytes: usize = "1MiB", reload;
         /// Fields of such a form; 413 past it.
         form_fields: NonZeroU32 = 2_000, reload;

@@ -1,6 +1,6 @@
 //! Scripts of other origins in browsers: token calls and rejections that they may read.
 //!
-//! Promise (Login, consent and pages): `service.cors_origins` lets scripts of those origins make token calls and read rejections; pages
+//! Promise (Flow and pages): `service.cors_origins` lets scripts of those origins make token calls and read rejections; pages
 //! and cookies are never among that.
 
 use crate::support::{

@@ -1,4 +1,7 @@
 //! Bodies: streamed, large, wanted or not.
+//!
+//! Promise (Permissions and identity): A form that goes on unsigned because it is too large to be verified never reaches the API whole
+//! if it has `oauth_` parameters, however late.
 
 use std::sync::{
     Mutex,
@@ -127,4 +130,91 @@ fn a_response_body_is_streamed() {
         Some(b"second".as_slice())
     );
     assert_eq!(body.piece(connection.wire()).unwrap(), None);
+}
+
+/// A form of this many bytes, and then this.
+fn form(bytes: usize, end: &str) -> Vec<u8> {
+    let mut form = b"text=".to_vec();
+    form.resize(bytes, b'x');
+    form.extend_from_slice(end.as_bytes());
+    form
+}
+
+const WALL: &str = "operation = [{ path = '/wall', access = ['anonymous', 'consumer'] }, \
+                    { path = '/account', access = ['user', 'consumer'] }, { path = '/members' }]";
+
+#[test]
+fn a_form_that_nobody_signs_is_streamed_past_the_limit_of_signed_ones() {
+    let api = Upstream::replying(|seen| Reply::ok(seen.body.len().to_string()));
+    let proxy = Proxy::with(
+        &api,
+        &format!("{WALL}\nlimits.form_bytes = '64KiB'\nlimits.form_fields = 9"),
+    );
+    let caller = proxy.somebody();
+    let post =
+        |path: &str, form: &[u8]| Call::post(path).body("application/x-www-form-urlencoded", form);
+    let large = form(300_000, "&a=%&oauth=1&xoauth_token=oauth_token");
+    for call in [
+        post("/wall", &large),
+        post("/wall", b"").chunked(&[&large[..9], &large[9..250_000], &large[250_000..]]),
+    ] {
+        assert_eq!(proxy.passes(call).text(), large.len().to_string());
+        let seen = api.last_request();
+        assert!(seen.whole && seen.body == large, "{:?}", seen.fields);
+        assert_eq!(seen.header("x-auth-kind"), Some("anonymous"));
+    }
+    let many = "a=1&".repeat(99);
+    proxy.passes(post("/wall", many.as_bytes()));
+    // One that is signed, that could be, or that only a signature opens, has the limits of signed ones.
+    let before = api.count();
+    for call in [
+        post("/wall", &large).of(&caller),
+        post("/members", &large),
+        post("/account", &large),
+        post("/account", &large).header("Cookie", "other=x"),
+        post("/wall", format!("{many}oauth_token=x").as_bytes()),
+    ] {
+        proxy.send(call).has_status(413);
+    }
+    let compressed = post("/wall", &large).header("Content-Encoding", "gzip");
+    proxy.send(compressed).has_status(400);
+    assert_eq!(api.count(), before);
+}
+
+/// The API would take the caller for the consumer that the form names.
+#[test]
+fn a_form_whose_credentials_come_late_never_reaches_the_api_whole() {
+    let api = Upstream::handling(|exchange| {
+        exchange.whole_body()?;
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        Ok(After::Close)
+    });
+    let proxy = Proxy::with(&api, &format!("{WALL}\nlimits.form_bytes = '64KiB'"));
+    for name in ["oauth_token", "%6fauth%5Ftoken", "+OAuth.token"] {
+        for (bytes, reaches) in [(200_000, true), (1_000, false)] {
+            let late = form(bytes, &format!("&{name}=x&oauth_consumer_key=k&a="));
+            let whole = [&late[..], &form(bytes, "")].concat();
+            let post = |framing: fn(Call, &[u8]) -> Call| {
+                let call =
+                    Call::post("/wall").header("Content-Type", "application/x-www-form-urlencoded");
+                framing(call, &whole)
+            };
+            let before = api.count();
+            let chunked = |call: Call, body: &[u8]| {
+                let pieces: Vec<&[u8]> = body.chunks(7_001).collect();
+                call.chunked(&pieces)
+            };
+            for framing in [
+                (|call, body| call.bytes(body)) as fn(Call, &[u8]) -> Call,
+                chunked,
+            ] {
+                let answer = proxy.send(post(framing));
+                assert_eq!(answer.status == 413, reaches, "{answer:?}");
+                assert!(answer.status >= 400, "{answer:?}");
+                assert_eq!(answer.text().contains("Authorization field"), reaches);
+            }
+            let seen = api.requests_since(before);
+            assert!(seen.iter().all(|seen| !seen.whole), "{name} {bytes}");
+        }
+    }
 }
