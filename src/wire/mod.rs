@@ -9,6 +9,7 @@ pub mod fuzzing;
 pub mod origin;
 pub mod outbound;
 pub mod problem;
+mod raw_target;
 pub mod server;
 pub mod stream;
 pub mod watched;

@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{
     frames::Frames,
+    raw_target::RawTarget,
     stream::{Stream, Unread},
     written_head::WrittenHead,
 };
@@ -69,6 +70,10 @@ pub struct Watch {
     head: RefCell<Option<WrittenHead>>,
     /// The memory of the last head.
     head_memory: Cell<Vec<u8>>,
+    /// The next bytes that arrive begin the head of a request.
+    expects_request: Cell<bool>,
+    /// The target of that request, if hyper was to read another one.
+    raw_target: Cell<Option<RawTarget>>,
 }
 
 impl fmt::Debug for Watch {
@@ -139,6 +144,17 @@ impl Watch {
     pub fn limit_reading(&self, bytes: Option<u64>) {
         let limit = bytes.map(|bytes| self.arrived.get() + bytes);
         self.read_limit.set(limit);
+    }
+
+    /// The next bytes that arrive begin the head of a request, if hyper has not read the beginning of one before.
+    pub(super) fn expect_request(&self) {
+        self.expects_request.set(true);
+        self.raw_target.set(None);
+    }
+
+    /// The target as it was sent of the request that hyper has read, if it has read another one.
+    pub(super) fn take_raw_target(&self) -> Option<RawTarget> {
+        self.raw_target.take()
     }
 
     /// Memory for the next head.
@@ -336,8 +352,18 @@ impl AsyncRead for WatchedStream {
         } else {
             let count = this.unread.len().min(buffer.remaining());
             buffer.put_slice(&this.unread.split_to(count));
+            if this.watch.expects_request.get() && this.unread.is_empty() {
+                // These were the first bytes of a connection, and mostly the whole head has arrived.
+                let stream = &mut *this.stream.borrow_mut();
+                if let Poll::Ready(read) = Pin::new(stream).poll_read(context, buffer) {
+                    read?;
+                }
+            }
         }
-        let read = &buffer.filled()[before..];
+        let read = &mut buffer.filled_mut()[before..];
+        if !read.is_empty() && this.watch.expects_request.replace(false) {
+            this.watch.raw_target.set(RawTarget::hide(read));
+        }
         this.watch.read(read.len())?;
         Poll::Ready(match &this.frames {
             Some(frames) => frames.arrived(read),

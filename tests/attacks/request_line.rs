@@ -216,16 +216,10 @@ fn a_target_is_visible_ascii_and_its_fragment_is_dropped() {
         ("a bell", "/x\u{7}y"),
         ("an escape", "/x\u{1b}[2J"),
         ("a DEL", "/x\u{7f}"),
-        ("a byte beyond ASCII", "/\u{e9}"),
-        ("UTF-8", "/\u{c3}\u{a9}"),
-        ("overlong UTF-8", "/\u{c0}\u{ae}\u{c0}\u{ae}/x"),
         ("no slash", "x"),
         ("a question mark", "?a=b"),
         ("a backslash", "\\x"),
         ("a colon and slashes", "://x"),
-        ("quotes in the query", "/x?a=\""),
-        ("a less-than sign in the query", "/x?a=<"),
-        ("a greater-than sign in the query", "/x?a=>"),
     ] {
         let signed = "/x";
         cases.push(refused(
@@ -233,6 +227,22 @@ fn a_target_is_visible_ascii_and_its_fragment_is_dropped() {
             "RFC 9112 §3.2; RFC 3986 §2",
             400,
             format!("GET {target} HTTP/1.1\r\nHost: $H\r\n$A[GET {signed}]\r\n\r\n"),
+        ));
+    }
+    // Other proxies pass these. They are read as if they were encoded, so they are not what is signed.
+    for (name, target) in [
+        ("a byte beyond ASCII", "/\u{e9}"),
+        ("UTF-8", "/\u{c3}\u{a9}"),
+        ("overlong UTF-8", "/\u{c0}\u{ae}\u{c0}\u{ae}/x"),
+        ("quotes in the query", "/x?a=\""),
+        ("a less-than sign in the query", "/x?a=<"),
+        ("a greater-than sign in the query", "/x?a=>"),
+    ] {
+        cases.push(answered(
+            name,
+            "RFC 9112 §3.2; RFC 3986 §2",
+            401,
+            format!("GET {target} HTTP/1.1\r\nHost: $H\r\n$A[GET /x]\r\n\r\n"),
         ));
     }
     // A fragment is for the caller alone (RFC 3986 §3.5: it is not sent to find the resource): it is dropped before anything

@@ -11,7 +11,7 @@ pub const INVALID_FORM: ParseRejection =
 
 /// A byte that no URI has.
 pub const INVALID_BYTE: ParseRejection =
-    ParseRejection::Malformed("the request target is malformed");
+    ParseRejection::Malformed("the request target has a byte beyond ASCII; percent-encode it");
 
 /// A request target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

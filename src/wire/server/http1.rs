@@ -68,11 +68,15 @@ enum State {
 }
 
 /// The state, which hyper's calls change.
-struct Shared(Cell<State>);
+struct Shared {
+    state: Cell<State>,
+    watch: Rc<Watch>,
+}
 
 impl Follow for Shared {
     fn dropped(&self, at: Option<Instant>) {
-        self.0.set(State::Served { since: at });
+        self.state.set(State::Served { since: at });
+        self.watch.expect_request();
     }
 }
 
@@ -99,8 +103,7 @@ struct Progress<'c, H> {
     handler: &'c H,
     caller: &'c CallerStream,
     entry: &'c ConnectionEntry,
-    watch: Rc<Watch>,
-    state: Rc<Shared>,
+    shared: Rc<Shared>,
     draining_since: Option<Instant>,
     /// The caller does not take the response to a call without proof.
     stalls: bool,
@@ -114,19 +117,19 @@ impl<H: Handler> Progress<'_, H> {
         draining: Pin<&mut impl Future<Output = ()>>,
         may_park: bool,
     ) -> Poll<End> {
-        let state = self.state.0.get();
+        let state = self.shared.state.get();
         if matches!(state, State::Serving { is_watched: true })
             && self.caller.upload() == Upload::Done
-            && let Poll::Ready(arrived) = self.watch.poll_unread(context)
+            && let Poll::Ready(arrived) = self.shared.watch.poll_unread(context)
         {
             if arrived == Unread::End {
                 return Poll::Ready(End::Gone);
             }
             // The next request has begun to arrive: the end comes after it. One that came together with this request is in hyper's
             // buffer and not seen here: the caller's end ends both.
-            self.state.0.set(State::Serving { is_watched: false });
+            self.shared.state.set(State::Serving { is_watched: false });
         }
-        let is_blocked = self.watch.blocked_since().is_some();
+        let is_blocked = self.shared.watch.blocked_since().is_some();
         if is_blocked && matches!(state, State::Serving { .. }) {
             self.stalls = true;
             if self.caller.wait(context).is_err() {
@@ -139,12 +142,12 @@ impl<H: Handler> Progress<'_, H> {
             if self.draining_since.is_none() && draining.poll(context).is_ready() {
                 self.draining_since = Some(Instant::now());
             }
-            let arrived = self.watch.arrived();
+            let arrived = self.shared.watch.arrived();
             match state {
                 State::Served { since } => {
                     let since = since.unwrap_or_else(Instant::now);
                     self.caller.rest(Stage::Idle, since);
-                    self.state.0.set(State::Idle {
+                    self.shared.state.set(State::Idle {
                         since,
                         arrived,
                         is_first: false,
@@ -156,7 +159,7 @@ impl<H: Handler> Progress<'_, H> {
                 _ => {}
             }
         } else if matches!(state, State::Served { .. }) {
-            self.state.0.set(State::Served { since: None });
+            self.shared.state.set(State::Served { since: None });
         }
         match self.deadline(may_park) {
             Some((at, end)) => self.caller.poll_deadline(context, at).map(|()| end),
@@ -167,7 +170,7 @@ impl<H: Handler> Progress<'_, H> {
     /// A head has just begun to arrive.
     fn reads(&self) {
         self.entry.enter(Stage::Arriving, Instant::now());
-        self.state.0.set(State::Reading {
+        self.shared.state.set(State::Reading {
             since: Instant::now(),
         });
     }
@@ -175,14 +178,14 @@ impl<H: Handler> Progress<'_, H> {
     /// The deadline of the state, and the end of the connection at the deadline.
     fn deadline(&self, may_park: bool) -> Option<(Instant, End)> {
         let limits = self.caller.limits();
-        if let Some(since) = self.watch.blocked_since() {
+        if let Some(since) = self.shared.watch.blocked_since() {
             return Some((since + limits.body_timeout, End::Stalled));
         }
         let may_park = may_park
             && limits.idle_timeout > PARK_AFTER
             && self.draining_since.is_none()
-            && self.watch.is_at_rest();
-        let (since, limit, end) = match self.state.0.get() {
+            && self.shared.watch.is_at_rest();
+        let (since, limit, end) = match self.shared.state.get() {
             State::Serving { .. } | State::Served { .. } => return None,
             State::Reading { since } => (since, limits.head_timeout, End::HeadTooSlow),
             State::Idle {
@@ -213,16 +216,23 @@ pub(super) async fn serve<H: Handler>(
     let caller = CallerStream::new(peer, handler.limits(), Rc::clone(entry));
     let caller = Rc::new(caller);
     let is_plain = wire.is_plain();
-    let state = Rc::new(Shared(Cell::new(State::Idle {
-        since,
-        arrived: 0,
-        is_first: true,
-    })));
-    let service = |request: Request<Incoming>| {
-        state.0.set(State::Serving {
+    let watch = wire.watch();
+    watch.expect_request();
+    let shared = Rc::new(Shared {
+        state: Cell::new(State::Idle {
+            since,
+            arrived: 0,
+            is_first: true,
+        }),
+        watch: Rc::clone(&watch),
+    });
+    let service = |mut request: Request<Incoming>| {
+        let raw_target = watch.take_raw_target();
+        let restored = raw_target.map_or(Ok(()), |it| it.restore(request.uri_mut()));
+        shared.state.set(State::Serving {
             is_watched: is_plain,
         });
-        let state = Rc::clone(&state);
+        let shared = Rc::clone(&shared);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
         let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
@@ -231,6 +241,7 @@ pub(super) async fn serve<H: Handler>(
         // In a box of its own: hyper copies the future into a box of the connection, whose memory has left the processor's caches.
         let answering = Box::pin(Rc::clone(&handler).answer(request));
         async move {
+            restored.map_err(|_| Gone)?;
             let mut response = answering.await?;
             caller.respond();
             // HTTP/1.0 has no chunks: without a length the body ends with the connection (RFC 9112 §6.3).
@@ -244,7 +255,7 @@ pub(super) async fn serve<H: Handler>(
                 // To one in HTTP/1.1 hyper would add `keep-alive`.
                 *response.version_mut() = Version::HTTP_10;
             }
-            response.body_mut().followed_by(state);
+            response.body_mut().followed_by(shared);
             Ok::<_, Gone>(response)
         }
     };
@@ -252,8 +263,7 @@ pub(super) async fn serve<H: Handler>(
         handler: &*handler,
         caller: &caller,
         entry,
-        watch: wire.watch(),
-        state: Rc::clone(&state),
+        shared: Rc::clone(&shared),
         draining_since: None,
         stalls: false,
     };

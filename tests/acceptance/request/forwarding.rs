@@ -268,3 +268,44 @@ fn a_connection_is_given_up_before_the_api_ends_it() {
     assert_eq!(connections("max=9, Timeout = 0"), 2);
     assert_eq!(connections("max=9,timeout=\"0\""), 2);
 }
+
+/// Some callers send these bytes as they are, and other proxies pass them.
+#[test]
+fn a_target_with_bytes_that_no_uri_has_passes_with_them_encoded() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let caller = proxy.somebody();
+    let mut connection = proxy.connect();
+    for (sent, signed) in [
+        (
+            &b"/r/x?filter={\"cardtype\":2}"[..],
+            "/r/x?filter={%22cardtype%22:2}",
+        ),
+        (b"/r?a=<b>&c=`", "/r?a=%3Cb%3E&c=`"),
+        (b"/r?q=caf\xe9&r=\xc3\xa9", "/r?q=caf%E9&r=%C3%A9"),
+        (b"/<x>`/\"y\"", "/%3Cx%3E%60/\"y\""),
+        (b"/plain?a=1", "/plain?a=1"),
+    ] {
+        let wire = proxy.wire(&Call::get(signed).of(&caller).header("X-A", "\"<>\""));
+        let rest = wire.splitn(3, |&byte| byte == b' ').nth(2).unwrap();
+        connection.send(&[b"GET ", sent, b" ", rest].concat());
+        connection.answer("GET").has_status(200);
+        let seen = api.last_request();
+        assert_eq!(
+            (seen.target.as_str(), seen.header("x-a")),
+            (signed, Some("\"<>\""))
+        );
+    }
+    // The log and the rejection name what was sent.
+    connection.send(
+        &[
+            b"GET /unsigned?\xe9 HTTP/1.1\r\nHost: ",
+            proxy.host().as_bytes(),
+            b"\r\n\r\n",
+        ]
+        .concat(),
+    );
+    let answer = connection.answer("GET");
+    assert!(answer.has_status(401).fields.has("x-request-id"));
+    proxy.logs(&["401", "/unsigned", "request_id"]);
+}
