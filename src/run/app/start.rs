@@ -296,13 +296,13 @@ pub(super) fn connections(config: &Config) -> usize {
     let descriptors = descriptors::limit();
     let wanted = config.limits.connections.get() as usize;
     let connections = descriptors::at_most(wanted, descriptors);
-    if connections < wanted {
-        tracing::warn!(
-            connections,
-            descriptors,
-            "limits.connections is more than the descriptor limit allows: accepting fewer; raise the limit \
-             (LimitNOFILE, ulimit -n)"
-        );
+    let few = "limits.connections is more than the descriptor limit allows: accepting fewer; raise the limit \
+               (LimitNOFILE, ulimit -n)";
+    // The usual hard limits of systems are just below the default.
+    if connections < wanted / 2 {
+        tracing::warn!(connections, descriptors, "{few}");
+    } else if connections < wanted {
+        tracing::info!(connections, descriptors, "{few}");
     }
     connections
 }
