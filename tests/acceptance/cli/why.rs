@@ -110,7 +110,11 @@ fn what_cannot_be_known_is_said_with_the_way_to_know_it() {
     let ended = proxy.command(&["why", &shop.key]).done();
     has(
         &ended.stdout,
-        &["No call that names", "since this process started", "countersign why KEY LOG"],
+        &[
+            "No call that names",
+            "since this process started",
+            "countersign why KEY LOG",
+        ],
     );
     // A key that nobody has, and that somebody sends.
     let made_up = crate::support::Consumer::new("made-up", "secret");

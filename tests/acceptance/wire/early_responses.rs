@@ -19,7 +19,8 @@ use crate::support::{Call, Connection, Proxy, Reply, Upstream, tls::Certificate,
 /// More than any buffer between caller and proxy holds.
 const LARGE: usize = 16 << 20;
 
-const OPEN: &str = "[operations]\nunlisted = 'anonymous'";
+/// Only a form that a signature could cover is refused for its size.
+const OPEN: &str = "operations.unlisted = 'anonymous'\noperation = [{ path = '/form' }]";
 
 fn over_tls(api: &Upstream) -> (Proxy, Certificate, PathBuf) {
     let certificate = Certificate::for_names(&["localhost"]);
@@ -50,10 +51,10 @@ fn a_rejection_reaches_a_caller_that_is_still_sending() {
     let form = "application/x-www-form-urlencoded";
     let chunks: Vec<&[u8]> = body.chunks(1 << 20).collect();
     for (framing, call) in [
-        ("a length", Call::post("/x").body(form, &body)),
+        ("a length", Call::post("/form").body(form, &body)),
         (
             "chunks",
-            Call::post("/x")
+            Call::post("/form")
                 .header("Content-Type", form)
                 .chunked(&chunks),
         ),
@@ -82,8 +83,8 @@ fn a_rejection_during_an_upload_reaches_requests_and_node() {
         (Path::new("node"), "clients/node/upload.js"),
     ] {
         for (url, roots) in [
-            (format!("{}/x", plain.origin()), None),
-            (format!("https://localhost:{port}/x"), Some(&roots)),
+            (format!("{}/form", plain.origin()), None),
+            (format!("https://localhost:{port}/form"), Some(&roots)),
         ] {
             let mut command = Command::new(program);
             command
