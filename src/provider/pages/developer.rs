@@ -319,7 +319,7 @@ impl From<&KeptCall> for Call {
         let call = &one.call;
         Self {
             time: one.time,
-            call: call.called(),
+            call: call.called_operation(),
             mistake: mistake(call),
             status: call.status,
             token: call.named_token().map(str::to_owned),

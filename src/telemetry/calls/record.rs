@@ -149,7 +149,15 @@ impl CallRecord<'_> {
         self.address.or(self.peer)
     }
 
-    /// The method and the path, as a row shows them.
+    /// The method and the path of the operation: a path as it was sent may name a user.
+    pub fn called_operation(&self) -> String {
+        // The label of an operation has its methods before the path.
+        let target = self.operation.as_deref().unwrap_or_default();
+        let target = target.rsplit(' ').next().unwrap_or_default();
+        format!("{} {target}", self.method.as_deref().unwrap_or("–"))
+    }
+
+    /// The method and the path, as the operator's lists show them.
     pub fn called(&self) -> String {
         let path = self.path.as_deref().unwrap_or_default();
         format!("{} {path}", self.method.as_deref().unwrap_or("–"))
