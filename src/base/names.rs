@@ -1,10 +1,16 @@
 //! Names that operators and other systems choose: consumer keys, user ids, permissions.
 //!
-//! None of them needs an escape in a header field or a log line. Keys and ids may be those of another system, which have
-//! `/`, `=` or braces in them; in a path they are percent-encoded.
+//! None of them needs an escape in a header field or a log line, unless `identity.encoding` percent-encodes keys and ids there. Keys
+//! and ids may be those of another system, which have `/`, `=` or braces in them; in a path they are percent-encoded.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    str::FromStr,
+    sync::{Arc, OnceLock},
+};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 
 use super::longest;
@@ -22,8 +28,13 @@ pub enum InvalidName {
     #[error("a name has only A-Z a-z 0-9 and . _ ~ @ + : - in it")]
     Character,
     /// A key or an id with another character.
-    #[error("a key or an id has only visible ASCII characters other than \" , ; and \\ in it")]
+    #[error(
+        "a key or an id has only visible ASCII characters other than \" , ; and \\ in it, unless identity.encoding is \"percent\""
+    )]
     KeyCharacter,
+    /// A key or an id with a control character.
+    #[error("a key or an id has no control character in it")]
+    Control,
     /// A key or an id that a path cannot hold.
     #[error("a key or an id cannot be . or ..")]
     Dots,
@@ -53,13 +64,61 @@ fn check_permission(text: &str) -> Result<(), InvalidName> {
     is_known.then_some(()).ok_or(InvalidName::Character)
 }
 
-fn check_key(text: &str) -> Result<(), InvalidName> {
-    check_length(text)?;
-    match text {
-        "." | ".." => Err(InvalidName::Dots),
-        _ if text.bytes().all(is_of_key) => Ok(()),
-        _ => Err(InvalidName::KeyCharacter),
+/// The spelling of keys and ids in the header fields that the API gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NameEncoding {
+    /// As they are: they have only characters that a field may hold.
+    #[default]
+    None,
+    /// Percent-encoded, so that they may have any character but controls.
+    Percent,
+}
+
+/// The spelling in this process. A name of the store or of another system is one or not by it, wherever it is read.
+static ENCODING: OnceLock<NameEncoding> = OnceLock::new();
+
+/// The characters that stay as they are (RFC 3986 §2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+impl NameEncoding {
+    /// Sets the encoding of this process. Only the first call counts: another encoding needs a restart.
+    pub fn set(self) {
+        let _ = ENCODING.set(self);
     }
+
+    /// A key or an id as a header field has it.
+    pub fn field_text(name: &str) -> Cow<'_, str> {
+        ENCODING.get().copied().unwrap_or_default().encode(name)
+    }
+
+    fn encode(self, name: &str) -> Cow<'_, str> {
+        match self {
+            Self::None => name.into(),
+            Self::Percent => utf8_percent_encode(name, ENCODED).into(),
+        }
+    }
+
+    fn check_key(self, text: &str) -> Result<(), InvalidName> {
+        check_length(text)?;
+        match (self, text) {
+            (_, "." | "..") => Err(InvalidName::Dots),
+            (Self::None, _) if text.bytes().all(is_of_key) => Ok(()),
+            (Self::None, _) => Err(InvalidName::KeyCharacter),
+            (Self::Percent, _) if text.chars().any(char::is_control) => Err(InvalidName::Control),
+            (Self::Percent, _) => Ok(()),
+        }
+    }
+}
+
+fn check_key(text: &str) -> Result<(), InvalidName> {
+    // Until it is known, as in the arguments of a command and in the configuration, a name may be one of either.
+    let encoding = ENCODING.get().copied().unwrap_or(NameEncoding::Percent);
+    encoding.check_key(text)
 }
 
 macro_rules! name {
@@ -141,14 +200,37 @@ mod tests {
             let is_plain = byte.is_ascii_alphanumeric() || b"._~@+:-".contains(&byte);
             assert_eq!(text.parse::<Permission>().is_ok(), is_plain, "{byte:#x}");
             let is_of_key = is_plain || b"!#$%&'()*/<=>?[]^`{|}".contains(&byte);
-            assert_eq!(text.parse::<ConsumerKey>().is_ok(), is_of_key, "{byte:#x}");
-            assert_eq!(text.parse::<UserId>().is_ok(), is_of_key, "{byte:#x}");
+            let key = NameEncoding::None.check_key(&text);
+            assert_eq!(key.is_ok(), is_of_key, "{byte:#x}");
         }
-        assert_eq!("é".parse::<ConsumerKey>(), Err(InvalidName::KeyCharacter));
+        let key = NameEncoding::None.check_key("é");
+        assert_eq!(key, Err(InvalidName::KeyCharacter));
         for dots in [".", ".."] {
             assert_eq!(dots.parse::<UserId>(), Err(InvalidName::Dots));
         }
         assert!("...".parse::<UserId>().is_ok());
+    }
+
+    #[test]
+    fn percent_encoding_lets_a_key_have_any_character_but_controls() {
+        let percent = NameEncoding::Percent;
+        for (name, encoded) in [
+            ("My School 2026", "My%20School%202026"),
+            ("DOMAIN\\bob", "DOMAIN%5Cbob"),
+            ("josé", "jos%C3%A9"),
+            ("a,b;c\"d%20", "a%2Cb%3Bc%22d%2520"),
+            ("-._~Az09", "-._~Az09"),
+            (" 学校 ", "%20%E5%AD%A6%E6%A0%A1%20"),
+        ] {
+            assert_eq!(percent.check_key(name), Ok(()), "{name}");
+            assert_eq!(percent.encode(name), encoded, "{name}");
+            assert_eq!(NameEncoding::None.encode(name), name);
+        }
+        for control in ["a\0", "a\n", "a\u{7f}", "a\u{85}"] {
+            assert_eq!(percent.check_key(control), Err(InvalidName::Control));
+        }
+        assert_eq!(percent.check_key(".."), Err(InvalidName::Dots));
+        assert_eq!(percent.check_key(""), Err(InvalidName::Empty));
     }
 
     #[test]

@@ -51,7 +51,7 @@ const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 /// The most consumers with series of their own: the first that sign correctly in the life of the process.
 pub const MAX_CONSUMERS: usize = 1_000;
 
-/// The label of all other consumers; no key has a space in it.
+/// The label of all other consumers; a consumer with this key is counted among them.
 const OTHER_CONSUMERS: &str = "all others";
 
 /// The results of a consumer's requests.

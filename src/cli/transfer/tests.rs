@@ -169,7 +169,7 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         {"kind":"consumer","key":"k","name":"K","secret":"s","callbacks":"https://a/b"} | 3: consumer "k": callbacks: expected a list of texts
         {"kind":"consumer","key":"k","name":"K","secret":"s","dialect":"rfc"} | 3: consumer "k": unknown variant `rfc`
         {"kind":"consumer","key":"k","name":"K","secret":"s","rsa_public_key":"-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----"} | 3: consumer "k": rsa_public_key: this is a private key
-        {"kind":"consumer","key":"a,b","secret":"s","name":"x"} | 3: consumer "a,b": a key or an id has only
+        {"kind":"consumer","key":"..","secret":"s","name":"x"} | 3: consumer "..": a key or an id cannot be
         {"kind":"consumer","key":"k","secret":"s","name":"a\\nb"} | 3: consumer "k": name: it has a control character in it
         {"kind":"user","id":"u","name":" "} | 3: user "u": name: it begins or ends with white space
         {"kind":"user","id":"u","name":"u","display_name":""} | 3: user "u": display_name: it is empty

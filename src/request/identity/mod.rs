@@ -9,7 +9,10 @@ use http::{HeaderName, HeaderValue};
 use thiserror::Error;
 
 pub use self::assertion::{Assertion, Bind, Claims};
-use crate::request::policy::{call::Call, permit::Permit};
+use crate::{
+    base::names::NameEncoding,
+    request::policy::{call::Call, permit::Permit},
+};
 
 /// Field names under which the API learns who calls.
 #[derive(Debug, Clone)]
@@ -90,7 +93,7 @@ impl Identity {
             put(&names.consumer, &identity.consumer);
             put(&names.permissions, &identity.permissions);
         } else if let Some(user) = permit.user() {
-            let user = HeaderValue::from_str(user);
+            let user = HeaderValue::from_str(&NameEncoding::field_text(user));
             put(
                 &names.user,
                 &user.map_err(|_| Fault("a user has no field value"))?,

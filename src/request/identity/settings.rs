@@ -12,6 +12,7 @@ use super::{
 use crate::{
     base::{
         clock::Clock,
+        names::NameEncoding,
         settings::{DAY, choices, distinct, optional, seconds, section, text},
     },
     request::policy::settings::OperationSettings,
@@ -29,6 +30,8 @@ section! {
         #[serde(deserialize_with = "text")] permissions_header: HeaderName = "X-Auth-Permissions", reload;
         /// "consumer", "application", "user" or "anonymous"; always sent.
         #[serde(deserialize_with = "text")] kind_header: HeaderName = "X-Auth-Kind", reload;
+        /// The spelling of keys and ids in these fields. "none": as they are, so that they have only visible ASCII characters other than " , ; and \\. "percent": percent-encoded as UTF-8 (RFC 3986), as My%20School%202026, so that keys and ids may have any character but controls; the API has to decode them.
+        encoding: NameEncoding = "none", restart;
         /// Lets the oauth_ credentials go on to the API untouched, for one that verifies them itself.
         forward_authorization: bool = false, reload;
     }
@@ -87,4 +90,4 @@ impl AssertionSettings {
     }
 }
 
-choices!(Bind);
+choices!(Bind, NameEncoding);

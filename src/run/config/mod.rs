@@ -178,7 +178,9 @@ pub fn load(
     let text = file
         .and_then(io::read_to_string)
         .map_err(|error| ConfigErrors::of_file(&name, &unreadable(&error)))?;
-    parse(&text, &name, environment)
+    let config = parse(&text, &name, environment)?;
+    config.identity.encoding.set();
+    Ok(config)
 }
 
 /// Reads a configuration from a file's text; `name` is the path of the file, as problems call it.

@@ -11,8 +11,12 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Consumer, Proxy, Upstream, User, Visitor, browser::Browser, http::latin1, installed,
-    legs::query_value, signer::form_pairs,
+    Consumer, Proxy, Upstream, User, Visitor,
+    browser::Browser,
+    http::latin1,
+    installed,
+    legs::query_value,
+    signer::{encode, form_pairs},
 };
 
 /// Performs the person's part.
@@ -124,11 +128,10 @@ impl Stage {
             "each call once, the replayed one too: {seen:#?}"
         );
         for request in &seen {
-            assert_eq!(request.header("x-auth-user"), Some(self.user.id.as_str()));
-            assert_eq!(
-                request.header("x-auth-consumer"),
-                Some(self.consumer.key.as_str())
-            );
+            // Keys and ids that need no encoding are the same encoded.
+            let (user, consumer) = (encode(&self.user.id), encode(&self.consumer.key));
+            assert_eq!(request.header("x-auth-user"), Some(&*user));
+            assert_eq!(request.header("x-auth-consumer"), Some(&*consumer));
             let raw = latin1(&request.head);
             assert!(
                 !raw.contains("oauth_") && !raw.contains("OAuth"),
@@ -249,6 +252,105 @@ fn requests_oauthlib_in_the_body() {
     let report = stage.run(python(), json!({ "placement": "body" }), &person, "allow");
     stage.holds(&report, 2);
     assert_eq!(stage.form_seen("/members?x=1&a=q"), pairs(&[("a", "b")]));
+}
+
+/// Keys and ids that no header field holds as they are.
+fn stage_of_any_names() -> Stage {
+    let api = Upstream::start();
+    let proxy = Proxy::with(&api, "identity.encoding = 'percent'");
+    let text = |told: &Value, member: &str| told[member].as_str().unwrap().to_owned();
+    let key = "My \"School\" 2026, josé; A\\B %20 学校";
+    let mut add = vec![
+        "consumer", "add", "--json", "--name", "School", "--key", key,
+    ];
+    add.extend([
+        "--callback",
+        "http://127.0.0.1/callback",
+        "--callback",
+        "oob",
+    ]);
+    let told = proxy.command(&add).done().json();
+    assert_eq!(text(&told, "key"), key);
+    let consumer = Consumer::new(key, text(&told, "secret"));
+    let password = "alice's pass & wörd";
+    let id = "DOMAIN\\bob, josé";
+    let add = [
+        "user",
+        "add",
+        "alice",
+        "--json",
+        "--id",
+        id,
+        "--password-stdin",
+    ];
+    let told = proxy
+        .command_with(&add, &format!("{password}\n"))
+        .done()
+        .json();
+    let user = User {
+        id: text(&told, "id"),
+        ..User::new("alice", password)
+    };
+    Stage {
+        api,
+        proxy,
+        consumer,
+        user,
+    }
+}
+
+#[test]
+fn oauth_1_0a_for_node_signs_with_a_key_of_any_characters() {
+    let stage = stage_of_any_names();
+    let person = Person::ByHand(&stage.proxy);
+    let report = stage.run(node("oauth-1.0a.js"), json!({}), &person, "allow");
+    assert_eq!(
+        report["replay"],
+        json!([200, 401, "nonce_used"]),
+        "{report}"
+    );
+    let seen = stage.api.last_request();
+    assert_eq!(
+        seen.header("x-auth-consumer"),
+        Some(&*encode(&stage.consumer.key))
+    );
+    // The operator finds both by every way, and a metric has the key as a label.
+    let key = stage.consumer.key.as_str();
+    for command in [["consumer", "show", key], ["user", "show", &stage.user.id]] {
+        assert!(
+            stage.proxy.command(&command).done().stdout.contains("josé"),
+            "{command:?}"
+        );
+    }
+    let metrics = stage.proxy.ask_admin("/metrics").text();
+    assert!(
+        metrics.contains(r#"consumer="My \"School\" 2026, josé; A\\B %20 学校""#),
+        "{metrics}"
+    );
+    let exported = stage.proxy.command(&["export", "-"]).done().stdout;
+    assert!(exported.contains("josé"));
+}
+
+#[test]
+fn a_key_of_other_characters_needs_the_setting() {
+    let stage = stage();
+    for add in [
+        ["consumer", "add", "--name", "School", "--key", "My School"],
+        [
+            "user",
+            "add",
+            "bob",
+            "--password-stdin",
+            "--id",
+            "DOMAIN\\bob",
+        ],
+    ] {
+        let refused = stage.proxy.command(&add);
+        assert!(
+            !refused.status.success() && refused.stderr.contains("identity.encoding"),
+            "{refused:?}"
+        );
+    }
 }
 
 #[test]

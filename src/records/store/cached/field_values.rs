@@ -8,7 +8,7 @@ use http::{HeaderValue, header::InvalidHeaderValue};
 
 use crate::base::{
     clock::UnixTime,
-    names::{ConsumerKey, Permission, UserId},
+    names::{ConsumerKey, NameEncoding, Permission, UserId},
 };
 
 /// The values of the identity headers of a call, which requests clone. Each credential has values of its own: a clone
@@ -44,11 +44,11 @@ impl FieldValues {
         consumer: &ConsumerKey,
         permissions: &[Permission],
     ) -> Result<Self, InvalidHeaderValue> {
-        let user = user.map_or("", UserId::as_str);
-        let consumer = consumer.as_str();
+        let user = NameEncoding::field_text(user.map_or("", UserId::as_str));
+        let consumer = NameEncoding::field_text(consumer.as_str());
         let permissions: Vec<&str> = permissions.iter().map(Permission::as_str).collect();
         // One piece of memory for all three: a process may have a million of them.
-        let mut text = Bytes::from([user, consumer, &permissions.join(" ")].concat());
+        let mut text = Bytes::from([&*user, &*consumer, &permissions.join(" ")].concat());
         let mut next = |length| HeaderValue::from_maybe_shared(text.split_to(length));
         Ok(Self {
             user: (!user.is_empty()).then(|| next(user.len())).transpose()?,
