@@ -1,12 +1,16 @@
-//! The lines of the log: those of calls in a form of their own, all others in the library's.
+//! The lines of the log: those of calls in a form of their own, all others in the library's, with values quoted by one rule.
 
-use std::fmt::{self, Debug};
+use std::{
+    error::Error,
+    fmt::{self, Debug},
+};
 
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
 };
 use tracing_subscriber::{
+    field::RecordFields,
     fmt::{
         FmtContext,
         format::{FormatEvent, FormatFields, Writer},
@@ -15,7 +19,10 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use super::calls::record::CallRecord;
+use super::{
+    calls::{facts::Shown, record::CallRecord},
+    causes::causes,
+};
 use crate::base::settings::choices;
 
 choices!(LogFormat);
@@ -112,6 +119,54 @@ impl Visit for WrittenFacts<'_> {
     }
 }
 
+/// Writes the fields of all other lines of text. No value ends early or begins a line: the library writes what is not a `str`,
+/// such as a key, as it is.
+pub(super) struct TextFields;
+
+impl<'w> FormatFields<'w> for TextFields {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut written = WrittenFields(writer, "", Ok(()));
+        fields.record(&mut written);
+        written.2
+    }
+}
+
+/// Writes fields; the text before the next one, and the result.
+struct WrittenFields<'w>(Writer<'w>, &'static str, fmt::Result);
+
+impl WrittenFields<'_> {
+    fn write(&mut self, field: &Field, value: &Shown<'_>) {
+        let separator = std::mem::replace(&mut self.1, " ");
+        let name = field.name();
+        self.2 = self.2.and_then(|()| match value {
+            Shown::Bare(text) if name == "message" => {
+                write!(self.0, "{separator}{}", visible(text))
+            }
+            _ => write!(self.0, "{separator}{name}={value}"),
+        });
+    }
+}
+
+impl Visit for WrittenFields<'_> {
+    fn record_str(&mut self, field: &Field, text: &str) {
+        match field.name() {
+            "message" => self.write(field, &Shown::Bare(text.into())),
+            _ => self.write(field, &Shown::Text(text)),
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, error: &(dyn Error + 'static)) {
+        self.write(field, &Shown::Bare(causes(error).into()));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // The crate `log` passes on the place of a record in such fields; the library has shown it.
+        if !field.name().starts_with("log.") {
+            self.write(field, &Shown::Bare(format!("{value:?}").into()));
+        }
+    }
+}
+
 /// The text with control characters escaped: it stays one line and steers no terminal.
 pub fn visible(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -127,7 +182,11 @@ pub fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{super::tests::written, *};
-    use crate::telemetry::calls::{facts::Reason, verdict::Verdict};
+    use crate::telemetry::{
+        audit::CommandRecord,
+        calls::{facts::Reason, verdict::Verdict},
+        log::LogError,
+    };
 
     #[test]
     fn both_forms_have_the_facts_of_a_call_in_their_order() {
@@ -190,6 +249,34 @@ mod tests {
         assert!(
             json.trim_end().chars().all(|it| !it.is_ascii_control()),
             "{json}"
+        );
+    }
+
+    #[test]
+    fn no_value_of_another_line_forges_a_field_begins_a_line_or_steers_a_terminal() {
+        let record = CommandRecord {
+            consumer: Some("a\" audit_id=x".to_owned()),
+            user: Some("\"7\" audit_id=x\n".to_owned()),
+            token: Some("acc0212b\u{2026}".to_owned()),
+            id: "r-1".to_owned(),
+            ..CommandRecord::counting("token_revoked", [])
+        };
+        let text = written(LogFormat::Text, || record.log());
+        assert_eq!(
+            &text[27..],
+            "  INFO audit: event=\"token_revoked\" by=\"\" consumer=\"a\\\" audit_id=x\" user=\"\\\"7\\\" audit_id=x\\n\" \
+             token=acc0212b\u{2026} host=\"\" pid=0 audit_id=r-1\n"
+        );
+        let error = LogError::Thread(std::io::Error::other("x\" key=y"));
+        let text = written(LogFormat::Text, || {
+            let error = &error as &dyn Error;
+            let end = "\u{1b}[31m\n";
+            tracing::warn!(target: "t", error, path = %"/a b", took = ?Some(7), text = "c", "it {end}");
+        });
+        assert_eq!(
+            &text[27..],
+            "  WARN t: it \\u{1b}[31m\\n error=\"cannot start the thread that writes the log: x\\\" key=y\" path=\"/a b\" \
+             took=Some(7) text=\"c\"\n"
         );
     }
 }

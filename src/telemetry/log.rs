@@ -15,7 +15,7 @@ use tracing_subscriber::{
 
 pub use super::lines::LogFormat;
 use super::{
-    lines::LogLines,
+    lines::{LogLines, TextFields},
     queue::{Queue, ToQueue},
 };
 use crate::base::settings::{deserialize_text, section, texts};
@@ -212,7 +212,10 @@ where
     let lines = layer().with_ansi(false).with_writer(writer);
     let library = format::Format::default().with_ansi(false);
     let lines = match form {
-        LogFormat::Text => lines.event_format(LogLines { form, library }).boxed(),
+        LogFormat::Text => lines
+            .fmt_fields(TextFields)
+            .event_format(LogLines { form, library })
+            .boxed(),
         LogFormat::Json => {
             let library = library.json().flatten_event(true);
             lines

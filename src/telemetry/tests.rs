@@ -14,6 +14,7 @@ use super::{
         record::CallRecord,
         verdict::Verdict,
     },
+    lines::TextFields,
     log::{LogFormat, subscriber},
 };
 use crate::oauth::{
@@ -28,6 +29,7 @@ pub(crate) fn logged(work: impl FnOnce()) -> Vec<String> {
     let lines = tracing_subscriber::fmt::layer()
         .without_time()
         .with_ansi(false)
+        .fmt_fields(TextFields)
         .with_writer(move || writer.clone());
     let subscriber = tracing_subscriber::registry().with(lines);
     tracing::subscriber::with_default(subscriber, work);

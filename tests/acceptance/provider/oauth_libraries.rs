@@ -259,7 +259,7 @@ fn stage_of_any_names() -> Stage {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "identity.encoding = 'percent'");
     let text = |told: &Value, member: &str| told[member].as_str().unwrap().to_owned();
-    let key = "My \"School\" 2026, josé; A\\B %20 学校";
+    let key = "My \"School\" audit_id=x 2026, josé; A\\B %20 学校";
     let mut add = vec![
         "consumer", "add", "--json", "--name", "School", "--key", key,
     ];
@@ -273,7 +273,7 @@ fn stage_of_any_names() -> Stage {
     assert_eq!(text(&told, "key"), key);
     let consumer = Consumer::new(key, text(&told, "secret"));
     let password = "alice's pass & wörd";
-    let id = "DOMAIN\\bob, josé";
+    let id = "DOMAIN\\bob, josé\" audit_id=x";
     let add = [
         "user",
         "add",
@@ -324,11 +324,19 @@ fn oauth_1_0a_for_node_signs_with_a_key_of_any_characters() {
     }
     let metrics = stage.proxy.ask_admin("/metrics").text();
     assert!(
-        metrics.contains(r#"consumer="My \"School\" 2026, josé; A\\B %20 学校""#),
+        metrics.contains(&format!(
+            "consumer=\"{}\"",
+            key.replace('\\', "\\\\").replace('"', "\\\"")
+        )),
         "{metrics}"
     );
     let exported = stage.proxy.command(&["export", "-"]).done().stdout;
     assert!(exported.contains("josé"));
+    // Each is one value of a line of the log, in which Rust's quotation is that of the line.
+    stage.proxy.logs(&[
+        "event=\"access_token_issued\"",
+        &format!(" consumer={key:?} user={:?} token=", stage.user.id),
+    ]);
 }
 
 #[test]
