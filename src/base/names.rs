@@ -103,7 +103,11 @@ impl NameEncoding {
         }
     }
 
-    fn check_key(self, text: &str) -> Result<(), InvalidName> {
+    /// Whether a text may be a key or an id with this encoding.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub fn check_key(self, text: &str) -> Result<(), InvalidName> {
         check_length(text)?;
         match (self, text) {
             (_, "." | "..") => Err(InvalidName::Dots),

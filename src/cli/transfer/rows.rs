@@ -66,7 +66,7 @@ impl Format<'_> {
 /// The rows of an input, one after the other.
 pub(super) enum Rows<'a> {
     Lines(LineRows<'a>),
-    Csv(CsvRows<'a>),
+    Csv(Box<CsvRows<'a>>),
 }
 
 impl<'a> Rows<'a> {
@@ -89,7 +89,7 @@ impl<'a> Rows<'a> {
                 null,
                 backslashes,
             } => Ok(CsvRows::new(input, kind, map, (delimiter, backslashes))?
-                .map(|rows| Self::Csv(CsvRows { null, ..rows }))),
+                .map(|rows| Self::Csv(Box::new(CsvRows { null, ..rows })))),
         }
     }
 

@@ -6,7 +6,11 @@ use http::{HeaderName, Method};
 
 use super::Config;
 use crate::{
-    base::{language, names::Permission, settings::format_size},
+    base::{
+        language,
+        names::{ConsumerKey, Permission},
+        settings::format_size,
+    },
     gateway::cors::CorsOrigin,
     provider::{
         login::settings::LoginMethod,
@@ -464,7 +468,7 @@ fn signed_identity(config: &Config, found: &mut Findings) {
     }
 }
 
-/// The dates of the end of OAuth 1.0a are in their order.
+/// The dates of the end of OAuth 1.0a are in their order, and its consumers may have their keys.
 fn sunset(config: &Config, found: &mut Findings) {
     let sunset = &config.sunset;
     let deprecation = sunset.deprecation.and_then(|deprecation| deprecation.0);
@@ -472,8 +476,19 @@ fn sunset(config: &Config, found: &mut Findings) {
         ["sunset.deprecation"] if deprecation > sunset.date && sunset.date.is_some() =>
             "this is later than sunset.date; what ends is deprecated first";
     }
+    // The encoding decides which keys there are, and is known only now.
+    let wrong_key = |keys: &[ConsumerKey]| {
+        let checked = |key: &ConsumerKey| config.identity.encoding.check_key(key.as_str()).err();
+        keys.iter().find_map(checked)
+    };
+    report! { found;
+        ["sunset.consumers"] if let Some(error) = wrong_key(&sunset.consumers) =>
+            "one of them is not the key of a consumer: {error}";
+    }
     for (index, brown_out) in config.brown_out.iter().enumerate() {
         report! { found;
+            [&item_key("sunset.brownout", index, "consumers")] if let Some(error) = wrong_key(&brown_out.consumers) =>
+                "one of them is not the key of a consumer: {error}";
             [&item_key("sunset.brownout", index, "until")] if brown_out.until <= brown_out.from =>
                 "it is over before it begins; write a later moment";
         }
