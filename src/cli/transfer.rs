@@ -168,6 +168,9 @@ pub struct ImportArgs {
     /// The user of access tokens that name none
     #[arg(long, value_name = "ID")]
     token_user: Option<UserId>,
+    /// Skip each record that cannot be read, such as one with a key that cannot be one, and the tokens that name it; say which
+    #[arg(long, conflicts_with = "prune")]
+    skip_invalid: bool,
     /// Report what would be imported, or the problems, and change nothing
     #[arg(long)]
     dry_run: bool,

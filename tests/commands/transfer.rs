@@ -570,6 +570,52 @@ fn keys_of_an_existing_system_are_imported_with_all_their_facts() {
 }
 
 #[test]
+fn an_import_skips_what_it_cannot_take_and_says_which() {
+    let workspace = Workspace::new();
+    let file = r#"{"kind":"export","version":1}
+        {"kind":"token","token":"t1","token_secret":"s","consumer":"My School 2026","user":"4711"}
+        {"kind":"consumer","key":"My School 2026","secret":"s","name":"School"}
+        {"kind":"consumer","key":"shop","secret":"s","name":"Shop"}
+        {"kind":"user","id":"DOMAIN\\bob","name":"bob"}
+        {"kind":"user","id":"4711","name":"alice"}
+        {"kind":"token","token":"t2","token_secret":"s","consumer":"shop","user":"DOMAIN\\bob"}
+        {"kind":"token","token":"t3","token_secret":"s","consumer":"shop","user":"4711"}
+        {"kind":"token","token":"t4","token_secret":"s","consumer":"bare","user":"4711"}
+        {"kind":"consumer","key":"bare","name":"Bare"}
+    "#;
+    assert_eq!(workspace.run_with("import -", file).code, Some(1));
+    for run in [
+        "import - --skip-invalid --dry-run",
+        "import - --skip-invalid",
+    ] {
+        let ended = workspace.run_with(run, file);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        has(&ended.stdout, &["added         3", "skipped       6"]);
+        let skipped = ended
+            .stderr
+            .lines()
+            .filter(|line| line.contains("skipped: standard input:"));
+        let skipped: Vec<&str> = skipped.collect();
+        assert_eq!(skipped.len(), 6, "{ended:?}");
+        has(
+            &skipped.concat(),
+            &[
+                "standard input:9: token \"t4\": names consumer \"bare\", which is skipped",
+                "identity.encoding",
+            ],
+        );
+    }
+    let tokens = workspace.json_lines("token list");
+    assert_eq!((tokens.len(), &tokens[0]["token"]), (1, &"t3".into()));
+    // A line that is no record is never skipped.
+    let other = workspace.run_with(
+        "import - --skip-invalid",
+        "{\"kind\":\"export\",\"version\":1}\nkey,secret\n",
+    );
+    assert_eq!(other.code, Some(1), "{other:?}");
+}
+
+#[test]
 fn rows_of_csv_count_records_and_not_lines() {
     let workspace = Workspace::new();
     for (file, rows) in [

@@ -21,7 +21,7 @@ use crate::{
     cli::progress::Progress,
     operator::manage::distinct_members,
     provider::issue::callback,
-    records::store::transfer::{Alike, ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record},
+    records::store::transfer::{Alike, ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record, name},
 };
 
 /// The result of the first pass over an input.
@@ -30,6 +30,8 @@ pub(super) struct Contents {
     /// The origin of the records, if the input names it.
     pub(super) origin: Option<ExportOrigin>,
     pub(super) problems: Problems,
+    /// The records that are skipped, with their problems.
+    pub(super) skipped: Problems,
     /// The names of the records.
     pub(super) index: Index,
     pub(super) warnings: ImportWarnings,
@@ -159,6 +161,7 @@ impl Contents {
             ..Self::default()
         };
         contents.read(input, format)?;
+        contents.skip_tokens(input, format)?;
         contents.find_repeated(input, format)?;
         Ok(contents)
     }
@@ -270,11 +273,53 @@ impl Contents {
                 Some(rank)
             }
             Err(error) => {
-                self.problems.add_unread(line, rows.name(), &error);
+                let name = rows.name();
+                // A line without a name may be a sign of another format.
+                let problems = match self.defaults.skips_invalid && name.is_some() {
+                    true => &mut self.skipped,
+                    false => &mut self.problems,
+                };
+                problems.add_unread(line, name, &error);
                 None
             }
         };
         self.ranks.push(rank);
+    }
+
+    /// Skips the access tokens that name a record which is skipped.
+    fn skip_tokens(&mut self, input: &Input, format: Format<'_>) -> io::Result<()> {
+        if self.skipped.count == 0 {
+            return Ok(());
+        }
+        let mut rows = Reading::new(input.reader()?, format)?;
+        for rank in &mut self.ranks {
+            let Some(line) = rows.next()? else { break };
+            let Some(of) = rank.filter(|rank| *rank == Rank::AccessToken) else {
+                continue;
+            };
+            let read = rows.0.members();
+            let Ok((Record::AccessToken(token), _)) =
+                read.and_then(|members| record(members, &self.defaults))
+            else {
+                continue;
+            };
+            let names = [
+                name("consumer", token.consumer.as_str()),
+                name("user", token.user.as_str()),
+            ];
+            if let Some(skipped) = names.iter().find(|name| self.skipped.may_have(name)) {
+                let problem = format!(
+                    "{}: names {skipped}, which is skipped",
+                    Record::AccessToken(token).name()
+                );
+                self.skipped.add(line, problem);
+                *rank = None;
+                if let Some(count) = self.counts.get_mut(&of) {
+                    *count -= 1;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reports the records whose name an earlier one has.

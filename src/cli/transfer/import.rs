@@ -2,6 +2,7 @@
 
 use std::{
     cell::RefCell,
+    collections::BTreeMap,
     io::{self, BufWriter, Seek as _, Write as _},
 };
 
@@ -53,6 +54,7 @@ impl ImportArgs {
             token_user: self.token_user.clone(),
             accepted_until: next_high_water_mark(context),
             updates: self.update,
+            skips_invalid: self.skip_invalid,
         };
         let warnings = ImportWarnings::new(declared.map(|entry| entry.name.clone()));
         let contents = Contents::check(&input, self.format(), defaults, warnings)
@@ -195,7 +197,7 @@ impl Plan<'_> {
         found_count: u64,
         found_alike: &Alike,
     ) -> CommandError {
-        let (problems, format) = (&self.contents.problems, self.args.format());
+        let problems = &self.contents.problems;
         let of_file = problems.first();
         let of_file = of_file.map(|(line, problem)| (line, problem.to_owned()));
         let found = found
@@ -204,7 +206,26 @@ impl Plan<'_> {
         let mut first: Vec<_> = of_file.chain(found).collect();
         first.sort();
         let count = problems.count + found_count;
-        let mut others = problems.alike.with(found_alike);
+        let (lines, shown) = self.lines(first, problems.alike.with(found_alike));
+        let lines = lines.join("\ncountersign: ");
+        CommandError::failed_lines(match count {
+            1 => format!("{lines}; nothing was imported"),
+            _ if count == shown => {
+                format!("{lines}\ncountersign: {count} problems; nothing was imported")
+            }
+            _ => format!(
+                "{lines}\ncountersign: {count} problems, of which the first {shown} are shown; nothing was imported"
+            ),
+        })
+    }
+
+    /// A line for each of the first problems of a kind and for the number of the others, and how many problems they are.
+    fn lines(
+        &self,
+        first: Vec<(usize, String)>,
+        mut others: BTreeMap<String, u64>,
+    ) -> (Vec<String>, u64) {
+        let format = self.args.format();
         let (mut shown, mut seen) = (0, Alike::default());
         let mut lines = Vec::new();
         for (number, problem) in first {
@@ -222,20 +243,19 @@ impl Plan<'_> {
             shown += count;
             lines.push(format!("{}: {count} more: {kind}", self.input.name));
         }
-        let lines = lines.join("\ncountersign: ");
-        CommandError::failed_lines(match count {
-            1 => format!("{lines}; nothing was imported"),
-            _ if count == shown => {
-                format!("{lines}\ncountersign: {count} problems; nothing was imported")
-            }
-            _ => format!(
-                "{lines}\ncountersign: {count} problems, of which the first {shown} are shown; nothing was imported"
-            ),
-        })
+        (lines, shown)
     }
 
     fn warn(&self) {
         let (warnings, context) = (&self.contents.warnings, self.context);
+        let skipped = &self.contents.skipped;
+        let first = skipped
+            .first()
+            .map(|(line, problem)| (line, problem.to_owned()));
+        let (lines, _) = self.lines(first.collect(), skipped.alike.with(&Alike::default()));
+        for line in lines {
+            context.warn(&format!("skipped: {line}"));
+        }
         if self.contents.is_empty() {
             context.warn(&format!("{} has no record in it", self.input.name));
         }
@@ -259,9 +279,11 @@ impl Plan<'_> {
         let counts = imported
             .counts()
             .map(|(name, count)| (name.to_owned(), json!(count)));
+        let skipped = self.args.skip_invalid;
+        let skipped = skipped.then(|| ("skipped".to_owned(), json!(self.contents.skipped.count)));
         let dry_run = self.args.dry_run;
         let dry_run = dry_run.then(|| ("dry_run".to_owned(), json!(true)));
-        let members = counts.into_iter().chain(dry_run);
+        let members = counts.into_iter().chain(skipped).chain(dry_run);
         self.context.show(&Map::from_iter(members))
     }
 }

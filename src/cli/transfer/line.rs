@@ -200,6 +200,8 @@ pub(super) struct Defaults {
     pub(super) accepted_until: UnixTime,
     /// The line of a consumer may have only the members to change.
     pub(super) updates: bool,
+    /// A record that cannot be read is skipped.
+    pub(super) skips_invalid: bool,
 }
 
 /// The members of consumers that none can be without.
