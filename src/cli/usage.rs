@@ -101,7 +101,7 @@ mod tests {
             start               | countersign: unrecognized subcommand 'start'; did you mean serve? See countersign --help
             consumer\ncreate    | countersign: unrecognized subcommand 'create'; did you mean add? See countersign consumer --help
             user\nlist\n--jsn   | countersign: unexpected argument '--jsn' found; tip: a similar argument exists: '--json'; see countersign user list --help
-            consumer\nshow\na b | countersign: invalid value 'a b' for '<KEY>': a key or an id has only visible ASCII characters other than " , ; and \\ in it; see countersign --help
+            consumer\nshow\n..  | countersign: invalid value '..' for '<KEY>': a key or an id cannot be . or ..; see countersign --help
         "#,
         ) {
             let arguments = &arguments.lines().collect::<Vec<_>>()[..];

@@ -63,9 +63,11 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+    use crate::base::names::NameEncoding;
 
     #[test]
     fn takes_one_user_and_no_other_spelling() {
+        NameEncoding::None.set();
         let fields = UserHeaders {
             user: HeaderName::from_static("remote-user"),
             display_name: Some(HeaderName::from_static("remote-name")),

@@ -248,7 +248,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::provider::login::settings::LoginMethod;
+    use crate::{base::names::NameEncoding, provider::login::settings::LoginMethod};
 
     fn fields() -> PasswordCheckSettings {
         PasswordCheckSettings {
@@ -275,6 +275,7 @@ mod tests {
 
     #[test]
     fn nothing_else_is_a_login() {
+        NameEncoding::None.set();
         for body in [
             "{}",
             "[]",
