@@ -10,7 +10,7 @@ fn wrong_usage_ends_with_2_and_one_line() {
     let workspace = Workspace::new();
     for (arguments, expected) in [
         ("consumer add", "--name <NAME>"),
-        ("consumer add --name x --key a,b", "'a,b'"),
+        ("consumer add --name x --key ..", "'..'"),
         ("consumer add --name a\nb", "control character"),
         ("consumer add --name x --callback javascript:x", "forbidden"),
         (
