@@ -129,7 +129,8 @@ fn handshake_problem(error: &rustls::Error) -> Option<&'static str> {
             _ => return None,
         },
         InvalidCertificate(Invalid::BadSignature) => {
-            "the key does not fit the certificate, or it is RSA with fewer than 2,048 bits: make a new key and certificate"
+            "a signature is wrong: another authority of the same name made the certificate, its key is another one, or it is RSA with \
+             fewer than 2,048 bits: trust the right authority, or make a new key and certificate"
         }
         _ => return None,
     })

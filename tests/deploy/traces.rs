@@ -4,14 +4,17 @@
 //! and contains no query, secret or token; if a collector fails, only its traces are lost, and over https a collector without a trusted
 //! certificate gets none.
 
-use std::process::{Child, Stdio};
+use std::{
+    path::PathBuf,
+    process::{Child, Stdio},
+};
 
 use serde_json::Value;
 
 use super::{file, tool};
 use crate::support::{
-    Call, Proxy, Upstream, free_port, gate::WAYS, has, program::Log, proxy::Builder,
-    tls::Certificate, until,
+    Call, Proxy, Upstream, authority::Authority, free_port, gate::WAYS, has, program::Log,
+    proxy::Builder, until,
 };
 
 struct Collector {
@@ -292,15 +295,14 @@ fn a_collector_that_fails_or_is_not_there_costs_its_traces_alone() {
 #[test]
 fn over_https_traces_go_only_to_a_collector_with_a_trusted_certificate() {
     let directory = tempfile::TempDir::new().unwrap();
-    let at = |name: &str| {
-        let place = directory.path().join(name);
-        std::fs::create_dir(&place).unwrap();
-        let (certificate, key) = Certificate::for_names(&["localhost"]).write(&place);
-        [certificate, key].map(|path| path.display().to_string())
-    };
-    let [certificate, key] = at("collector");
-    let [other, _] = at("other");
-    let collector = Collector::start(&[&certificate, &key]);
+    let text = |path: PathBuf| path.display().to_string();
+    let authority = Authority::new("authority");
+    let (certificate, key) = authority
+        .server(&["localhost"])
+        .write(directory.path(), "collector");
+    let collector = Collector::start(&[&text(certificate), &text(key)]);
+    let certificate = text(authority.write(directory.path(), "authority"));
+    let other = text(Authority::new("authority").write(directory.path(), "other"));
     let api = Upstream::start();
     let start = |host: &str, variable: &str, authority: &str| {
         let config = format!(
@@ -343,6 +345,10 @@ fn over_https_traces_go_only_to_a_collector_with_a_trusted_certificate() {
     let checked = start("localhost", general, &other)
         .run(&["check"], "")
         .done();
-    let warning = ["warning: ", "telemetry.otlp_endpoint: ", "BadSignature"];
+    let warning = [
+        "warning: ",
+        "telemetry.otlp_endpoint: ",
+        "another authority of the same name",
+    ];
     has(&checked.stderr, &warning);
 }
