@@ -10,7 +10,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use countersign::{
-    base::{names::ConsumerKey, secret::Secret},
+    base::{
+        names::{ConsumerKey, NameEncoding},
+        secret::Secret,
+    },
     records::store::{
         Backend, Opening, Store, StoreError, StoreParams, open_store,
         port::Change,
@@ -189,6 +192,7 @@ fn names(permissions: &[countersign::base::names::Permission]) -> Vec<String> {
 
 #[tokio::test]
 async fn finds_what_is_not_registered_here() {
+    NameEncoding::None.set();
     let legacy = Legacy::new();
     for backend in [legacy.on_postgres(), legacy.on_sqlite()] {
         finds_in(&legacy.serve_from(backend)).await;
