@@ -275,7 +275,8 @@ fn it_shows_no_secret_no_user_and_nothing_of_others() {
         "4711",
         &*other.key,
         &foreign.token[..8],
-        &service.token.token[..9],
+        // Of what is masked one or two letters may be x by chance.
+        &service.token.token[..16],
         &service.token.secret,
         &service.consumer.secret,
     ] {
