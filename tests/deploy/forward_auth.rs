@@ -113,10 +113,11 @@ impl Gateway {
         }
     }
 
+    /// Sends a request and reads the answer, which may come before the server has read the whole body.
     fn send(&self, wire: &[u8]) -> Option<Answer> {
         let address = ([127, 0, 0, 1], self.port).into();
         let mut connection = Connection::over_tls(address, HOST, &self.roots);
-        connection.try_send(wire).ok()?;
+        let _closed = connection.try_send(wire);
         connection.try_answer("GET").ok()?
     }
 
@@ -161,8 +162,10 @@ impl Gateway {
     /// Sends a call and requires an answer.
     #[track_caller]
     fn call(&self, call: &Call) -> Answer {
-        let answer = self.send(&call.wire(ORIGIN, HOST));
-        answer.unwrap_or_else(|| panic!("{}", self.log()))
+        let Some(answer) = self.send(&call.wire(ORIGIN, HOST)) else {
+            panic!("no answer to {call:?}\n{}", self.log());
+        };
+        answer
     }
 
     /// Sends a call that must not reach the API.
@@ -440,7 +443,6 @@ fn decides_on_bodies(gateway: &Gateway) {
         form().signs_body("a=1"),
         form().signs_body("a=1&b=%20x&c=3"),
         hashed("{}"),
-        hashed(&large),
         form()
             .header("X-Envoy-Auth-Partial-Body", "false")
             .signs_body("a=1"),
@@ -461,14 +463,17 @@ fn decides_on_bodies(gateway: &Gateway) {
     gateway.send(&cut.wire(ORIGIN, HOST));
     assert_eq!(api.count(), before, "{name}");
     passes(&Call::post("/large").of(caller).json(&large), &large);
-    // Above the limits of gateway and countersign.
+    // A hashed body that the server does not show, and a form above the limits. The server may close the connection before it
+    // has read all of it, and the answer is lost then.
     let huge = Call::post("/huge")
         .of(caller)
         .form(&format!("a={}", "b".repeat(1_100_000)));
-    let before = api.count();
-    let answer = gateway.send(&huge.wire(ORIGIN, HOST));
-    let is_refused = answer.as_ref().is_none_or(|answer| answer.status == 401);
-    assert!(is_refused && api.count() == before, "{name}: {answer:?}");
+    for call in [hashed(&large), huge] {
+        let before = api.count();
+        let answer = gateway.send(&call.wire(ORIGIN, HOST));
+        let is_refused = answer.as_ref().is_none_or(|answer| answer.status == 401);
+        assert!(is_refused && api.count() == before, "{name}: {answer:?}");
+    }
     // The id of the call is the one in the log, whatever the caller sent.
     let id = Call::get("/id")
         .of(caller)
