@@ -321,23 +321,45 @@ fn the_index_names_every_page() {
 }
 
 #[test]
-fn the_documents_are_a_book_where_mdbook_is_there() {
-    if Command::new("mdbook").arg("--version").output().is_err() {
-        eprintln!("skipped: no mdbook; cargo install mdbook installs it");
-        return;
-    }
+fn the_documents_are_a_book_with_a_page_for_each_error() {
     let directory = tempfile::TempDir::new().unwrap();
-    let index = printed(Command::new(file("docs/book")).arg(directory.path().join("book")));
-    let book = Path::new(index.trim()).parent().unwrap();
-    for (name, _) in documents() {
-        if let Some(page) = name
-            .strip_prefix("docs/")
-            .filter(|&page| page != "README.md")
-        {
-            let page = book.join(page).with_extension("html");
-            assert!(page.exists(), "{}", page.display());
-        }
+    let mut script = Command::new(file("docs/book"));
+    script.env("BOOK_URL", "https://docs.example.com/");
+    // Sphinx ends with an error at a link that leads nowhere, and at a page that no chapter has.
+    let index = printed(script.arg(directory.path()));
+    let docs = Path::new(index.trim()).parent().unwrap();
+    let page = |name: &str| fs::read_to_string(docs.join(name).with_extension("html")).unwrap();
+    for name in documents().keys() {
+        name.strip_prefix("docs/").map(page);
     }
+    let errors = page("errors");
+    for code in headings(&read("docs/errors.md"), "##")
+        .union(&headings(&read("docs/errors.md"), "###"))
+        .filter(|code| !code.contains(' '))
+    {
+        // Links of rejections lead to the heading, and search engines to the page.
+        assert!(errors.contains(&format!("id=\"{code}\"")), "{code}");
+        let own = page(&format!("errors/{code}"));
+        assert!(
+            own.contains(&format!("content=\"OAuth 1.0a, {code}: ")),
+            "{own}"
+        );
+    }
+    // A page is in the chapter that the index gives it.
+    let chapter = |name: &str| {
+        let contents = page("README");
+        let before = contents
+            .split(&format!("href=\"{name}.html\""))
+            .next()
+            .unwrap();
+        let caption = before.rsplit("class=\"caption-text\">").next().unwrap();
+        caption.split('<').next().unwrap().to_owned()
+    };
+    assert_eq!(chapter("setup"), "You put it in front of an API");
+    assert_eq!(chapter("promises"), "You maintain it");
+    assert!(page("configuration").contains("<span class=\"pre\">listen.address</span>"));
+    let summary = fs::read_to_string(docs.join("../llms.txt")).unwrap();
+    assert!(summary.contains("](https://docs.example.com/_sources/docs/setup.md.txt)"));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod support;
 
 mod documents;
+mod film;
 mod forward_auth;
 mod gateways;
 mod guided;
