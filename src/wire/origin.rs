@@ -167,12 +167,14 @@ pub fn authority(text: &str) -> Result<(String, Option<u16>), InvalidUrl> {
 
 /// The spelling of a host of an [`Authority`] in which hosts are compared.
 fn host(written: &str) -> Result<String, InvalidUrl> {
+    // A dot at the end is that of the root: search lists of the resolver do not apply to the name.
+    let name = written.strip_suffix('.').unwrap_or(written);
     // A last label of digits makes an IPv4 address or nothing (RFC 1123 §2.1).
-    let last = written.rsplit('.').next().unwrap_or_default();
+    let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
     match without_brackets(written).parse() {
         Ok(IpAddr::V6(address)) => Ok(format!("[{address}]")),
-        Err(_) if written.len() > 253 || !written.split('.').all(is_label) => {
+        Err(_) if name.len() > 253 || !name.split('.').all(is_label) => {
             Err(InvalidUrl("invalid host name"))
         }
         Err(_) if is_number => Err(InvalidUrl("invalid IPv4 address")),
@@ -284,6 +286,10 @@ mod tests {
             ("http://[0:0::1]:8080/a/b", "http://[::1]:8080/a/b"),
             ("http://127.0.0.1", "http://127.0.0.1"),
             ("http://my_api:9000", "http://my_api:9000"),
+            (
+                "http://API.internal.:9000/a/",
+                "http://api.internal.:9000/a",
+            ),
         ] {
             let read = HttpUrl::parse(text).map(|url| url.to_string());
             assert_eq!(read.as_deref(), Ok(expected), "{text}");
@@ -307,7 +313,10 @@ mod tests {
             http://[::g]          | invalid IPv6 address in the brackets
             http://[::1]x         | invalid IPv6 address in the brackets
             http://a..b           | invalid host name
-            http://a.             | invalid host name
+            http://a..            | invalid host name
+            http://.              | invalid host name
+            http://127.0.0.1.     | invalid IPv4 address
+            http://[::1].         | invalid IPv6 address in the brackets
             http://-a             | invalid host name
             http://1.2.3          | invalid IPv4 address
             http://256.1.1.1      | invalid IPv4 address

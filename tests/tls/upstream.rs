@@ -12,14 +12,15 @@ use std::{
 use rustls::{
     RootCertStore, ServerConfig, ServerConnection, StreamOwned,
     pki_types::{CertificateDer, pem::PemObject},
-    server::WebPkiClientVerifier,
+    server::{ResolvesServerCertUsingSni, WebPkiClientVerifier},
+    sign::CertifiedKey,
 };
 
 use super::{
     authority::{Authority, Good, Identity, paths},
     resumption::reload,
 };
-use crate::support::{Call, Connection, Proxy, Upstream, proxy::Builder, until};
+use crate::support::{Call, Connection, Proxy, Upstream, names::Names, proxy::Builder, until};
 
 pub(crate) fn server(identity: &Identity, peers: Option<&Authority>) -> Arc<ServerConfig> {
     let builder = ServerConfig::builder();
@@ -94,6 +95,30 @@ fn the_expected_name_of_the_api_can_differ_from_its_address() {
         .config("upstream.tls.server_name = 'elsewhere.test'")
         .start();
     proxy.send(Call::get("/open")).has_status(200);
+}
+
+#[test]
+fn a_name_of_the_api_that_ends_with_a_dot_has_none_in_tls() {
+    let authority = Authority::new("CA");
+    let identity = authority.server(&["api.test"]);
+    let builder = ServerConfig::builder();
+    let provider = builder.crypto_provider();
+    let key = CertifiedKey::from_der(vec![identity.der()], identity.private(), provider).unwrap();
+    // It fails for any other name than this.
+    let mut by_name = ResolvesServerCertUsingSni::new();
+    by_name.add("api.test", key).unwrap();
+    let config = builder.with_no_client_auth();
+    let api = Upstream::over_tls_with(Arc::new(config.with_cert_resolver(Arc::new(by_name))));
+    let (_, port) = api.url().rsplit_once(':').unwrap();
+    let builder = Proxy::in_front_of_url(&format!("https://API.test.:{port}"));
+    let builder = trusting(builder, &authority).config("upstream.host = 'upstream'");
+    let (builder, _names) = Names::of(builder, "api.test. 127.0.0.1");
+    let proxy = builder.start();
+    proxy.send(Call::get("/open")).has_status(200);
+    let host = format!("api.test.:{port}");
+    assert_eq!(api.last_request().header("host"), Some(&*host));
+    let checked = proxy.command(&["check"]);
+    assert_eq!(checked.code(), Some(0), "{checked:?}");
 }
 
 #[test]

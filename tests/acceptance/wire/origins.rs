@@ -414,3 +414,24 @@ fn a_host_that_is_not_ours_is_421() {
     });
     api.saw_nothing();
 }
+
+#[test]
+fn a_public_host_that_ends_with_a_dot_is_another_one() {
+    let api = Upstream::start();
+    let base = "service.base_url = 'https://auth.test'\n";
+    let both = "service.public_api_urls = ['https://api.test', 'https://API.test.']";
+    let proxy = Proxy::with(&api, &format!("{base}{both}"));
+    let caller = proxy.somebody();
+    let call = |host: &str, origin: &str| {
+        let call = Call::get("/x").of(&caller).host(host);
+        call.for_origin(&format!("https://{origin}"))
+    };
+    for host in ["api.test", "api.test.", "Api.Test."] {
+        proxy.passes(call(host, &host.to_lowercase()));
+    }
+    let cut = call("api.test.", "api.test");
+    proxy.rejects(cut, 401, "signature_invalid");
+    let without = "service.public_api_urls = ['https://api.test']";
+    let proxy = Proxy::with(&api, &format!("{base}{without}"));
+    assert_eq!(proxy.status(Call::get("/x").host("api.test.")), 421);
+}
