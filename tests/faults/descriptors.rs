@@ -62,6 +62,34 @@ fn idle_callers_cannot_take_the_descriptors_of_others() {
 }
 
 #[test]
+fn a_start_with_too_few_descriptors_names_the_limit_and_the_need() {
+    let api = Upstream::start();
+    let config = "operations.unlisted = 'anonymous'\nlisten.workers = 3";
+    let at = |limit| {
+        let builder = Proxy::in_front_of(&api).config(config);
+        builder.descriptors(limit)
+    };
+    let fails = |limit| {
+        let ended = at(limit).serve_fails();
+        assert_eq!(ended.code(), Some(1), "{ended:?}");
+        let mut lines = ended.stderr.lines();
+        let line = lines.rfind(|line| line.starts_with("countersign: "));
+        line.expect(&ended.stderr).to_owned()
+    };
+    let line = fails(20);
+    assert!(line.contains("may have 20 descriptors"), "{line}");
+    assert!(line.contains("(LimitNOFILE, ulimit -n)"), "{line}");
+    assert!(!line.contains("chown"), "{line}");
+    let (_, needed) = line.split_once("needs ").expect(&line);
+    let needed = needed.split(' ').next().unwrap().parse().unwrap();
+    let line = fails(needed - 1);
+    assert!(line.contains(&format!("needs {needed} ")), "{line}");
+    let proxy = at(needed).start();
+    proxy.passes(Call::get("/x"));
+    proxy.ask_admin("/readyz").has_status(200);
+}
+
+#[test]
 fn running_out_of_descriptors_neither_spins_nor_kills_and_passes() {
     let (_api, mut proxy, caller) = Scene::start().into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);

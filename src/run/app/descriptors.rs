@@ -5,6 +5,16 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// Descriptors that are not callers': the store, the listeners, the admin listener's connections, a reload.
 const OWN: u64 = 64;
 
+/// Those of the store, the nonce windows, the admin listener and one caller; a worker has [`OF_WORKER`], and one for each address.
+const AT_LEAST: u64 = 32;
+const OF_WORKER: u64 = 4;
+
+/// The number without which the program does not start, if the process may not have as many.
+pub(super) fn missing(limit: Option<u64>, workers: usize, addresses: usize) -> Option<u64> {
+    let needed = AT_LEAST + workers as u64 * (OF_WORKER + addresses as u64);
+    limit.filter(|limit| *limit < needed).map(|_| needed)
+}
+
 /// Lets the process have as many descriptors as it may.
 pub(super) fn raise_limit() {
     let mut limit = getrlimit(Resource::Nofile);

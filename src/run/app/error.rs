@@ -72,6 +72,17 @@ pub enum StartError {
         /// The fix.
         fix: &'static str,
     },
+    /// The process may have too few descriptors.
+    #[error(
+        "the process may have {limit} descriptors, and needs {needed} with its workers and addresses, and two for each further caller: \
+         raise the limit (LimitNOFILE, ulimit -n), or set listen.workers lower"
+    )]
+    Descriptors {
+        /// Its limit.
+        limit: u64,
+        /// The least with which it starts.
+        needed: u64,
+    },
     /// The runtime or a thread.
     #[error("cannot start: {0}")]
     System(#[source] io::Error),

@@ -108,10 +108,15 @@ impl Checked {
     /// Binds every listener.
     ///
     /// # Errors
-    /// [`StartError::Listen`], [`StartError::ApiLoop`] and [`StartError::System`]; then none stays bound.
+    /// [`StartError::Descriptors`], [`StartError::Listen`], [`StartError::ApiLoop`] and [`StartError::System`]; then none stays bound.
     pub(super) async fn bind(mut self) -> Result<Bound, StartError> {
         descriptors::raise_limit();
         let (config, workers) = (&self.config, self.config.workers().get());
+        let (limit, addresses) = (descriptors::limit(), config.listen.address.len());
+        if let Some(needed) = descriptors::missing(limit, workers, addresses) {
+            let limit = limit.unwrap_or_default();
+            return Err(StartError::Descriptors { limit, needed });
+        }
         let public = self.sockets.take_public();
         let mut listeners = match &public[..] {
             [] => Listeners::bind(&config.listen.address, workers)
