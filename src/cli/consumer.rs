@@ -6,14 +6,14 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
 use super::{
-    context::{About as _, CommandError, Confirmation, Context, FilterArgs},
+    context::{About as _, CommandError, Confirmation, Context, FilterArgs, new_name},
     field_options::{FieldArgs, OfConsumer},
     secret_arg::SecretArg,
 };
 use crate::{
     base::{clock::parse_duration, names::ConsumerKey, secret::Secret},
     oauth::Deviation,
-    operator::manage::{ManageError, check_secret, view},
+    operator::manage::{self, ManageError, check_secret, view},
     provider::issue::callback,
     records::store::{port::RecordFilter, record::Consumer},
     run::app,
@@ -176,14 +176,14 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
     } = arguments;
     let mut members = fields.members()?;
     warn(context, &members);
+    let key = new_name("--key", key)?;
     members.extend(key.map(|key| ("key".to_owned(), json!(key))));
     let empty = Deviation::EmptySecret.as_str();
     let accepted = members.get("accept").and_then(Value::as_array);
     let may_be_empty = accepted.is_some_and(|accepted| accepted.contains(&json!(empty)));
     let secret = read_secret(secret, may_be_empty)?;
-    let registered = context
-        .manage()?
-        .register_consumer(&context.actor, members, secret);
+    let consumer = manage::new_consumer(members, secret, context.now)?;
+    let registered = context.manage()?.add_consumer(&context.actor, consumer);
     issued(context, &registered.await?)
 }
 

@@ -16,6 +16,7 @@ use std::{
     io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     process::ExitCode,
+    str::FromStr,
     sync::Arc,
 };
 
@@ -27,7 +28,10 @@ use tokio::runtime::LocalOptions;
 pub use super::config_file::ConfigArgs;
 use super::output::{self, Listing, say};
 use crate::{
-    base::clock::{Clock, UnixTime},
+    base::{
+        clock::{Clock, UnixTime},
+        names::InvalidName,
+    },
     operator::manage::{self, Actor, ManageError, Management, RecordDefaults, Tool},
     provider::pages::settings::PermissionSettings,
     records::store::{Opening, Store, StoreError, port::RecordFilter},
@@ -157,7 +161,12 @@ impl<E: Error + 'static> From<E> for CommandError {
             || start.is_some_and(StartError::is_configuration)
             || matches!(
                 manage,
-                Some(ManageError::CannotSign | ManageError::EmptySecret | ManageError::LongSecret)
+                Some(
+                    ManageError::Invalid(_)
+                        | ManageError::CannotSign
+                        | ManageError::EmptySecret
+                        | ManageError::LongSecret
+                )
             );
         let is_store = manage.is_some_and(|error| matches!(error, ManageError::Store(_)));
         let about = match is_store || error.is::<StoreError>() {
@@ -237,6 +246,18 @@ impl<T, E: Into<CommandError>> About<T> for Result<T, E> {
     fn about(self, subject: impl fmt::Display) -> Result<T, CommandError> {
         self.map_err(|error| error.into().about(subject))
     }
+}
+
+/// Checks the name that an option gives to a new record by the `identity.encoding` of the configuration, which was not known when
+/// the option was read.
+pub(super) fn new_name<N: AsRef<str> + FromStr<Err = InvalidName>>(
+    option: &str,
+    name: Option<N>,
+) -> Result<Option<N>, CommandError> {
+    let checked = name.map(|name| name.as_ref().parse::<N>());
+    checked
+        .transpose()
+        .map_err(|error| CommandError::usage(error).about(option))
 }
 
 /// Asks before something is removed.

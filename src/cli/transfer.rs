@@ -201,8 +201,8 @@ impl ExportArgs {
     /// Runs the command.
     pub fn run(self) -> Result<Output, CommandError> {
         self.store.run(false, Opening::Existing, async |context| {
-            let manage = context.manage()?;
             if self.file == Path::new("-") {
+                let manage = context.manage()?;
                 let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
                 let written = write(context, manage, &mut stdout).await;
                 match written.and_then(|()| Ok(stdout.flush()?)) {
@@ -214,7 +214,7 @@ impl ExportArgs {
                 }
             } else {
                 let mut file = file::Pending::new(&self.file, self.force)?;
-                let written = write(context, manage, file.writer()).await;
+                let written = write(context, context.manage()?, file.writer()).await;
                 file.finish(written)?;
             }
             Ok(String::new())

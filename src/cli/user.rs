@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
-    context::{CommandError, Confirmation, Context, FilterArgs},
+    context::{CommandError, Confirmation, Context, FilterArgs, new_name},
     field_options::{FieldArgs, OfUser},
     password::PasswordArgs,
 };
@@ -158,14 +158,15 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
 }
 
 async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
-    // Before the password is asked for.
-    if !services::is_store_missing(&context.config) {
-        context.manage()?.check_name(&args.name).await?;
-    }
     let mut members = args.fields.members()?;
     members.insert("name".to_owned(), args.name.into());
-    members.extend(args.id.map(|id| ("id".to_owned(), json!(id))));
+    let id = new_name("--id", args.id)?;
+    members.extend(id.map(|id| ("id".to_owned(), json!(id))));
     let mut user = manage::new_user(members, context.now)?;
+    // Before the password is asked for.
+    if !services::is_store_missing(&context.config) {
+        context.manage()?.check_name(&user.name).await?;
+    }
     user.password_hash = Some(args.password.hash(context, &user)?);
     context.manage()?.add_user(&context.actor, &user).await?;
     Ok(context.show(&user))

@@ -11,6 +11,19 @@ fn wrong_usage_ends_with_2_and_one_line() {
     for (arguments, expected) in [
         ("consumer add", "--name <NAME>"),
         ("consumer add --name x --key ..", "'..'"),
+        (
+            "consumer add --name x --key a,b",
+            "--key: a key or an id has only",
+        ),
+        ("consumer add --name x --rsa-only", "needs an RSA key"),
+        (
+            "user add bob --password-stdin --id a;b",
+            "--id: a key or an id has only",
+        ),
+        (
+            "import - --token-user a,b",
+            "--token-user: a key or an id has only",
+        ),
         ("consumer add --name a\nb", "control character"),
         ("consumer add --name x --callback javascript:x", "forbidden"),
         (

@@ -123,7 +123,7 @@ fn unused_tokens_are_listed_and_revoked() {
         tokens.map(|token| (token["token"].clone(), token["revoked_at"].is_null()))
     };
     assert_eq!(Vec::from_iter(unused()), [(json!("old"), true)]);
-    let line = workspace.run("token revoke --unused-for 0s").failed(1);
+    let line = workspace.run("token revoke --unused-for 0s").failed(2);
     has(&line, &["less than 1s finds all tokens"]);
     let revoke = "token revoke --unused-for 90d";
     for (options, revoked) in [(" --user alice --consumer c", 1), ("", 0)] {

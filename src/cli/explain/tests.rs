@@ -344,6 +344,20 @@ fn ends_with_1_if_the_server_rejects_the_request() {
 }
 
 #[test]
+fn a_pinned_parameter_demands_a_form() {
+    let pin = |server: &mut ServerView| server.consumer.pinned = vec!["a3=a".parse().unwrap()];
+    let json = replaced(&RFC[..8], 5, "Content-Type: application/json");
+    for (arguments, is_named) in [(&json[..], true), (&RFC[..8], false)] {
+        let (code, printed) = with_server(arguments, 137_131_201, |known| {
+            known.server.as_mut().map(pin);
+        });
+        let reason =
+            "one value of a3, and another one could be in a body that is not a form: send a form";
+        assert_eq!((code, printed.contains(reason)), (1, is_named), "{printed}");
+    }
+}
+
+#[test]
 fn lists_every_reason_of_the_server_in_its_order() {
     const NOW: u64 = 137_131_201;
     let header = RFC[3].replace("oauth_nonce", "oauth_body_hash=\"MTIz\", oauth_nonce");

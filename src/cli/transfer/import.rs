@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     base::names::ConsumerKey,
-    cli::context::{About as _, CommandError, Context, Output, RecordArgs},
+    cli::context::{About as _, CommandError, Context, Output, RecordArgs, new_name},
     provider::{issue::callback, login::password},
     records::store::{
         self, Backend, OpenProblem, Opening,
@@ -51,7 +51,7 @@ impl ImportArgs {
         let declared = context.config.permission.iter();
         let defaults = Defaults {
             now: context.now,
-            token_user: self.token_user.clone(),
+            token_user: new_name("--token-user", self.token_user.clone())?,
             accepted_until: next_high_water_mark(context),
             updates: self.update,
             skips_invalid: self.skip_invalid,

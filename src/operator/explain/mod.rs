@@ -306,6 +306,10 @@ fn rejected(
         let reason = "oauth_body_hash is needed, because the body is not a form";
         rejections.push(told("parameter_absent", reason));
     }
+    if is_api_call && has_other_body {
+        let pinned = body_hash::check_pinned(&consumer, operation);
+        rejections.extend(pinned.err().map(|rejection| self::told(&rejection)));
+    }
     rejections
 }
 

@@ -12,7 +12,7 @@ use super::{
     view,
 };
 use crate::{
-    base::{longest, names::ConsumerKey, random, secret::Secret},
+    base::{clock::UnixTime, longest, names::ConsumerKey, random, secret::Secret},
     records::store::{
         port::{Added, Guard, ListedConsumer, RecordFilter, Updated},
         record::Consumer,
@@ -91,44 +91,17 @@ impl Management {
         Ok(self.store.consumers(&filter, after, limit).await?)
     }
 
-    /// A consumer with these members, which is not registered yet: those of a view, `key` and `rsa_public_key`. Key and secret
-    /// are random unless given.
+    /// Registers a consumer, as [`new_consumer`] makes it.
     ///
     /// # Errors
-    /// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], [`ManageError::LongSecret`], or a failure of the random generator.
-    pub fn new_consumer(
-        &self,
-        mut members: Map<String, Value>,
-        secret: Option<Secret>,
-    ) -> Result<Consumer, ManageError> {
-        #[derive(serde::Deserialize)]
-        struct Key {
-            key: Option<ConsumerKey>,
-        }
-
-        let key = members.remove("key").unwrap_or_default();
-        let Key { key } = read(json!({ "key": key }))?;
-        if !members.contains_key("name") {
-            return Err(InvalidInput::member("name", "a name is needed").into());
-        }
-        let key = key.map_or_else(random::name, Ok)?;
-        let secret = given_or_random(secret)?;
-        let now = self.clock.now();
-        let new = Consumer::new(key, secret, String::new(), now);
-        patched(&new, members)
-    }
-
-    /// Registers a consumer, as [`Self::new_consumer`] makes it.
-    ///
-    /// # Errors
-    /// Those of [`Self::new_consumer`] and [`Self::add_consumer`].
+    /// Those of [`new_consumer`] and [`Self::add_consumer`].
     pub async fn register_consumer(
         &self,
         by: &Actor,
         members: Map<String, Value>,
         secret: Option<Secret>,
     ) -> Result<Consumer, ManageError> {
-        let consumer = self.new_consumer(members, secret)?;
+        let consumer = new_consumer(members, secret, self.clock.now())?;
         self.add_consumer(by, consumer).await
     }
 
@@ -317,6 +290,32 @@ impl Management {
         };
         self.audit(by, about).await;
     }
+}
+
+/// A consumer with these members, which is not registered yet: those of a view, `key` and `rsa_public_key`. Key and secret
+/// are random unless given.
+///
+/// # Errors
+/// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], [`ManageError::LongSecret`], or a failure of the random generator.
+pub fn new_consumer(
+    mut members: Map<String, Value>,
+    secret: Option<Secret>,
+    now: UnixTime,
+) -> Result<Consumer, ManageError> {
+    #[derive(serde::Deserialize)]
+    struct Key {
+        key: Option<ConsumerKey>,
+    }
+
+    let key = members.remove("key").unwrap_or_default();
+    let Key { key } = read(json!({ "key": key }))?;
+    if !members.contains_key("name") {
+        return Err(InvalidInput::member("name", "a name is needed").into());
+    }
+    let key = key.map_or_else(random::name, Ok)?;
+    let secret = given_or_random(secret)?;
+    let new = Consumer::new(key, secret, String::new(), now);
+    patched(&new, members)
 }
 
 fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 pub use self::{
     audit::{Tool, actor},
-    consumers::{SECRET_ROTATED, check_secret, patched},
+    consumers::{SECRET_ROTATED, check_secret, new_consumer, patched},
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},
     record_fields::{

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     base::{clock::parse_duration, names::Permission},
-    operator::manage::{CONSUMER_FIELDS, ManageError, RecordField, patched, view},
+    operator::manage::{CONSUMER_FIELDS, ManageError, RecordField, new_consumer, patched, view},
     provider::{issue::callback, pages::settings::PermissionSettings, respond::OwnResponse},
     records::store::record::Consumer,
 };
@@ -119,7 +119,7 @@ impl ConsoleRequest<'_> {
         }
         // The key is chosen before the confirmation: a form that is sent twice registers one consumer.
         let manage = &self.backend.manage;
-        let consumer = match manage.new_consumer(members, None) {
+        let consumer = match new_consumer(members, None, self.now) {
             Ok(consumer) => consumer,
             Err(error) => return Ok(self.ask(None, Some(problem(error)?))),
         };
