@@ -30,6 +30,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod apis;
 mod case;
 mod script;
 mod similar;
@@ -54,6 +55,7 @@ mod paths;
 mod pipelining;
 mod proxy_protocol;
 mod request_line;
+mod routers;
 mod segment_data;
 mod trailers;
 mod trusted;

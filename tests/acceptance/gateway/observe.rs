@@ -6,7 +6,7 @@
 //! Promise (Permissions and identity): While all calls are observed, the API's own flow of tokens and consent continues, and its calls are
 //! not listed as calls that enforcing would reject.
 //! Promise (Permissions and identity): Where some operations are enforced and others observed, no spelling of path or method that an
-//! API may take for an enforced one goes on without a right signature.
+//! API may take for an enforced one goes on without a right signature. Also in `tests/attacks/routers.rs`.
 
 use crate::support::{Call, Proxy, Reply, Scene, Token, Upstream, legs::token_of, text::words};
 

@@ -12,6 +12,9 @@ routes = Map([
     Rule("/items/<id>/secret", endpoint="secret"),
     Rule("/items/<id>", endpoint="item"),
     Rule("/open/<path:rest>", endpoint="open"),
+    Rule("/write/<id>", endpoint="write", methods=["POST"]),
+    Rule("/report/<id>", endpoint="report", methods=["GET"]),
+    Rule("/read/<path:rest>", endpoint="read", methods=["GET"]),
 ])
 
 
@@ -21,7 +24,7 @@ def application(request):
         endpoint, values = routes.bind_to_environ(request.environ).match()
     except HTTPException as error:
         return error
-    return Response(f"{endpoint} {values}")
+    return Response(f"{endpoint} {values}", headers={"X-Route": endpoint})
 
 
 class Quiet(WSGIRequestHandler):

@@ -1,0 +1,125 @@
+//! Odd spellings of paths and methods, where some operations are enforced and others observed, in front of real routers.
+
+use crate::{
+    apis::Api,
+    support::{Call, Proxy, words},
+};
+
+const ENFORCED: &str = "{ path = '/write/{id}', methods = ['POST'], enforcement = 'enforce' },
+    { path = '/report/{id}', methods = ['GET'], enforcement = 'enforce' }";
+const DATA: &str = "paths = { encoded = 'data', parameters = 'data', empty_segments = 'data' }\n";
+const READ: &str = ", { path = '/read/{*rest}', enforcement = 'observe' }";
+const ALL: &str = ", { path = '/{*all}', enforcement = 'observe' }";
+
+/// The mode of all operations, a line of configuration, and the operations beside those that are enforced.
+const CONFIGURATIONS: [(&str, &str, &str); 5] = [
+    ("observe", "", ""),
+    ("observe", "", ALL),
+    ("observe", DATA, ALL),
+    ("enforce", "", READ),
+    ("enforce", "", ALL),
+];
+
+/// Spellings of `/NAME/1`, of which each router takes some for it.
+const ODD: &str = r"/NAME/1 /TITLE/1 /CODED/%31 /NAME/1/ /NAME/1. /NAME/1.json /NAME//1 //NAME/1 ///NAME///1// /NAME/./1 /./NAME/1
+    /NAME/1/. /NAME/1/x/.. /x/../NAME/1 /x/%2e%2e/NAME/1 /x/..;/NAME/1 /x/..%2fNAME/1 /NAME%2F1 /NAME%2f1 /NAME\1 /NAME%5c1 /NAME/1;x=y
+    /NAME;x/1 /;x/NAME/1 /NAME/1; /NAME/1%3Bx /NAME/1%00 /NAME/1%20 /NAME/1%0a /NAME/1%252F /NAME/1%3Fx /NAME/1?x=/../.. /NAME/a%2Fb
+    /NAME/%2e/1 /NAME/1%2f /%2FNAME/1 /NAME/%25 /NAME/24%2FMB01 /NAME/1&x /NAME/1,x";
+
+/// Paths that no router takes for those of an enforced operation.
+const OTHER: &str = "/read/x /read/24%2FMB01 /read/a;b /read//x /read/a%25b /read/x/ /else /writer/1 /write/1/more /x/write/1";
+
+/// Methods and paths.
+fn spellings() -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    for (name, [title, coded], methods) in [
+        (
+            "write",
+            ["Write", "%77rite"],
+            ["POST", "post", "Post", "PUT"],
+        ),
+        (
+            "report",
+            ["REPORT", "repor%74"],
+            ["GET", "get", "HEAD", "Head"],
+        ),
+    ] {
+        for path in words(ODD) {
+            let path = path.replace("NAME", name).replace("TITLE", title);
+            let path = path.replace("CODED", coded);
+            all.extend(methods.map(|method| (method, path.clone())));
+        }
+    }
+    all
+}
+
+/// Sends every spelling to an API by itself, which takes some for an enforced operation, and without a signature through
+/// countersign, which forwards none of these.
+fn keeps_what_is_enforced(api: &Api) {
+    let is_enforced = |route: Option<&str>| matches!(route, Some("write" | "report"));
+    let mut taken = Vec::new();
+    for (method, path) in spellings() {
+        let answer = api.receives(method, &path);
+        if is_enforced(answer.as_ref().and_then(|it| it.header("x-route"))) {
+            taken.push(format!("{method} {path}"));
+        }
+    }
+    eprintln!("{}: {}", taken.len(), taken.join(" | "));
+    assert!(taken.len() > 12, "{taken:?}");
+    for (mode, line, beside) in CONFIGURATIONS {
+        let name = format!("{mode} {line}{beside}");
+        let config =
+            format!("{line}signature.enforcement = '{mode}'\noperation = [{ENFORCED}{beside}]");
+        let builder = Proxy::in_front_of_url(&format!("http://{}", api.address));
+        let mut proxy = builder.config(&config).start();
+        for (method, path) in spellings() {
+            let answer = proxy.send(Call::new(method, &path));
+            let route = answer.header("x-route");
+            assert!(!is_enforced(route), "{name}: {method} {path}: {answer:?}");
+            if taken.contains(&format!("{method} {path}")) {
+                let is_rejected = (400..500).contains(&answer.status) && route.is_none();
+                assert!(is_rejected, "{name}: {method} {path}: {answer:?}");
+            }
+        }
+        for path in words(OTHER) {
+            let is_observed = beside != READ || path.starts_with("/read/");
+            let answer = proxy.send(Call::get(path));
+            let is_forwarded = !answer.text().contains("oauth_problem");
+            assert_eq!(is_forwarded, is_observed, "{name}: {path}: {answer:?}");
+        }
+        let caller = proxy.somebody();
+        for (call, route) in [
+            (Call::post("/write/1"), "write"),
+            (Call::get("/report/1"), "report"),
+        ] {
+            let answer = proxy.passes(call.of(&caller));
+            assert_eq!(answer.header("x-route"), Some(route), "{name}");
+        }
+        proxy.stop();
+    }
+}
+
+#[test]
+fn flask_receives_nothing_of_an_enforced_operation() {
+    keeps_what_is_enforced(&Api::flask());
+}
+
+#[test]
+fn express_receives_nothing_of_an_enforced_operation() {
+    keeps_what_is_enforced(&Api::express());
+}
+
+#[test]
+fn php_receives_nothing_of_an_enforced_operation() {
+    keeps_what_is_enforced(&Api::php());
+}
+
+#[test]
+fn tomcat_receives_nothing_of_an_enforced_operation() {
+    keeps_what_is_enforced(&Api::tomcat());
+}
+
+#[test]
+fn rails_receives_nothing_of_an_enforced_operation() {
+    keeps_what_is_enforced(&Api::rails());
+}
