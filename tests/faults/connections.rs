@@ -345,6 +345,12 @@ fn connections_of_a_flood_replace_each_other_and_no_slow_caller() {
             proxy.metric("countersign_connections_evicted_total") == f64::from(evicted)
         });
     }
+    let told = [
+        "one address has its whole share",
+        "listen.trusted_proxies",
+        "address=127.0.0.2",
+    ];
+    assert_eq!(proxy.logged(&told), 1, "the operator is told once");
     slow.write_all(rest).unwrap();
     let mut slow = Connection::over(slow);
     slow.answer(&method).has_status(200);

@@ -1,7 +1,8 @@
 //! The requests that are being served, of which the process has at most `limits.concurrent_requests`.
 //!
 //! Calls that prove nothing and are permitted all the same, because their operation is open to everybody or they are only observed, leave a quarter of
-//! them to others. Once more than half of all are taken, one network has at most a quarter for such calls.
+//! them to others, and one network takes at most twice as many as are left. However many networks have calls that last, and make another one for
+//! each that ends, the next network finds some that are left.
 
 use std::{collections::HashMap, net::IpAddr, rc::Rc};
 
@@ -59,8 +60,8 @@ impl AnonymousCalls {
     fn add(&self, network: Option<IpAddr>, others: usize, most: usize) -> bool {
         let mut counts = self.0.lock();
         let of_network = counts.by_network.get(&network).copied().unwrap_or(0);
-        let has_share = others > most / 2 && of_network >= (most / 4).max(1);
-        if has_share || counts.all >= most - most / 4 {
+        let left = (most - most / 4).saturating_sub(counts.all);
+        if of_network >= 2 * left.min(most.saturating_sub(others)) {
             return false;
         }
         counts.all += 1;
@@ -92,27 +93,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anonymous_calls_leave_a_quarter_and_a_network_has_one_when_half_are_taken() {
+    fn anonymous_calls_leave_a_quarter_and_a_network_takes_twice_what_is_left() {
         let calls = AnonymousCalls::default();
         let network = |last| Some(IpAddr::from([192, 0, 2, last]));
-        let add = |last, most| {
+        let add = |last, proved, most| {
             let all = calls.0.lock().all;
-            calls.add(network(last), all, most)
+            calls.add(network(last), all + proved, most)
         };
-        assert_eq!((0..40).filter(|_| add(1, 40)).count(), 21);
-        let of_others = [2, 3].map(|last| (0..40).filter(|_| add(last, 40)).count());
-        assert_eq!(of_others, [9, 0], "thirty are taken");
-        for _ in 0..21 {
-            calls.remove(network(1));
-        }
-        assert!(add(3, 40));
-        for (last, count) in [(2, 9), (3, 1)] {
-            for _ in 0..count {
-                calls.remove(network(last));
-            }
+        let added = |last, proved| (0..40).filter(|_| add(last, proved, 40)).count();
+        let counts = [1, 2, 3, 4, 5].map(|last| added(last, 0));
+        assert_eq!(counts, [20, 7, 2, 1, 0], "thirty are taken");
+        for (last, count) in [(1, 20), (2, 7), (3, 2), (4, 1)] {
+            (0..count).for_each(|_| calls.remove(network(last)));
         }
         assert!(calls.0.lock().by_network.is_empty());
-        assert!(add(1, 1), "the only one");
-        assert!(!add(2, 1));
+        assert_eq!(added(1, 20), 14, "proved calls take places too");
+        (0..14).for_each(|_| calls.remove(network(1)));
+        assert!(add(1, 0, 1), "the only one");
+        assert!(!add(2, 0, 1));
+    }
+
+    #[test]
+    fn networks_that_replace_each_call_that_ends_leave_some_to_others() {
+        let calls = AnonymousCalls::default();
+        let network = |last| Some(IpAddr::from([192, 0, 2, last]));
+        let add = |last| {
+            let all = calls.0.lock().all;
+            calls.add(network(last), all, 400)
+        };
+        let wanted = (0..25).flat_map(|_| 0..16);
+        let mut under_way: Vec<u8> = wanted.filter(|it| add(*it)).collect();
+        for round in 0..100 {
+            for _ in 0..under_way.len() {
+                let ended = under_way.remove(0);
+                calls.remove(network(ended));
+                let begun = (0..16).filter(|it| add(*it));
+                under_way.extend(begun);
+            }
+            let others = (100..110).filter(|it| add(*it));
+            let others = Vec::from_iter(others);
+            assert!(others.len() >= 8, "{others:?} in round {round}");
+            others.into_iter().for_each(|it| calls.remove(network(it)));
+        }
     }
 }

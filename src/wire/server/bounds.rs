@@ -5,7 +5,7 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,
-    sync::Arc,
+    sync::{Arc, Once},
 };
 
 use parking_lot::Mutex;
@@ -182,8 +182,11 @@ impl Counts {
     fn is_full_for(&self, caller: Caller) -> bool {
         let count = self.of(caller.network);
         let is_scarce = self.open > self.limit / 2 && !caller.is_trusted;
-        let has_share = count as usize >= (self.limit / 4).max(1);
-        is_scarce && has_share || self.limit_per_address.is_some_and(|limit| count >= limit)
+        let has_share = is_scarce && count as usize >= (self.limit / 4).max(1);
+        if has_share {
+            warn_of_share(caller.network, count);
+        }
+        has_share || self.limit_per_address.is_some_and(|limit| count >= limit)
     }
 
     fn add(&mut self, network: Option<IpAddr>) {
@@ -203,6 +206,19 @@ impl Counts {
             }
         }
     }
+}
+
+/// Warns, once in the life of the process, of an address that has its share: it may be a proxy for many callers.
+fn warn_of_share(address: IpAddr, connections: u32) {
+    static WARNING: Once = Once::new();
+    WARNING.call_once(|| {
+        tracing::warn!(
+            %address,
+            connections,
+            "limits.connections: one address has its whole share; if it is a proxy for many callers, name it in \
+             listen.trusted_proxies, or set listen.proxy_protocol"
+        );
+    });
 }
 
 impl Drop for Slot {
