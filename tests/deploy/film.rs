@@ -41,7 +41,7 @@ fn session() -> Vec<Step> {
     let api = Upstream::replying(|seen| {
         let user = seen.header("x-auth-user").unwrap_or_default();
         let consumer = seen.header("x-auth-consumer").unwrap_or_default();
-        Reply::ok(&format!(
+        Reply::ok(format!(
             "The API got {}\nX-Auth-User: {user}\nX-Auth-Consumer: {consumer}\n",
             seen.target
         ))
