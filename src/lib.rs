@@ -24,7 +24,7 @@
 //! | `request` | `route`, `parse`, `verify`, `policy`, `identity`, `forward`, `rejections` | the steps of a request |
 //! | `provider` | `issue`, `login`, `respond`, `pages`, `endpoints` | the three-legged flow |
 //! | `gateway` | `authorize`, `proxy`, `forward_auth` | decides, forwards, answers other gateways |
-//! | `operator` | `manage`, `explain`, `admin` | what operators do |
+//! | `operator` | `manage`, `lookup`, `explain`, `admin` | what operators do, and where their records are |
 //! | `run` | `config`, `app` | what the operator wrote, and the process |
 //! | `cli` | a file for each command | the command line |
 //!

@@ -42,7 +42,7 @@ use crate::{
         },
         config::{Config, json_schema},
     },
-    wire::{server::tls::Tls, stream::tls_error},
+    wire::{address::TcpOrUnix, server::tls::Tls, stream::tls_error},
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
         ("flow", flow),
         ("pages", pages),
         ("store", store),
-        ("look-up", lookup),
+        ("lookup", lookup),
         ("nonces", nonces),
         ("API", api),
         ("login", login),
@@ -133,7 +133,6 @@ fn open_password(config: &Config, path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let urls = [
         ("store.url", Some(&config.store.url)),
-        ("store.lookup.url", config.lookup.url.as_ref()),
         ("nonce.url", config.nonce.url.as_ref()),
     ];
     let has_password = |url: &str| {
@@ -288,7 +287,7 @@ fn admin_api(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     for kind in tokens.iter().flat_map(Tokens::doubtful_names) {
         let key = match kind {
             TokenKind::Write => "admin.token_file",
-            TokenKind::Read => "admin.read_token_file",
+            TokenKind::Read | TokenKind::Lookup => "admin.read_token_file",
         };
         warnings.push(format!(
             "{key}: the one line is read as NAME:TOKEN, and its name looks like half of a token; audit records show the name. If the \
@@ -338,16 +337,15 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     block_on(ask(config, &store, &location, warnings))?
 }
 
-/// Reaches the database of an existing system, tests the rights of the role there, and tries the queries.
+/// Asks the application for a record that it does not have, also with a wrong secret.
 fn lookup(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
-    let lookup = services::open_lookup(config, Opening::Check).map_err(StartError::from)?;
+    let lookup = services::open_lookup(config).map_err(StartError::from)?;
     let Some(lookup) = lookup else {
         return Ok("none: no store.lookup.url".to_owned());
     };
-    let findings = block_on(lookup.check())?.map_err(StoreServiceError::from)?;
-    let findings = findings.iter();
-    warnings.extend(findings.map(|finding| format!("store.lookup.url: {finding}")));
-    Ok(format!("{} answers", lookup.location()))
+    let unwise = block_on(lookup.check())?.map_err(StoreServiceError::from)?;
+    warnings.extend(unwise);
+    Ok(format!("{} answers", lookup.url()))
 }
 
 /// Asks a store that is open: its settings, whether there is a consumer, and whether its secrets are under the first key.
@@ -541,12 +539,12 @@ fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
             LoginMethod::Local | LoginMethod::Http => "accounts of the store".to_owned(),
         });
     };
-    let url = format!("{}{}", endpoint.target.origin, endpoint.path);
+    let url = &endpoint.url;
     block_on(http::reach(&endpoint))?.map_err(|error| {
-        let address = format!(
-            "{}:{}",
-            endpoint.target.origin.host, endpoint.target.origin.port
-        );
+        let address = match &url.server {
+            TcpOrUnix::Tcp(origin) => format!("{}:{}", origin.host, origin.port),
+            TcpOrUnix::Unix(path) => path.display().to_string(),
+        };
         let fix = certificate_fix(&error, "login.ca", "login.url");
         let fix = fix.unwrap_or("start it, or correct login.url".to_owned());
         CommandError::failed(format!(

@@ -113,8 +113,10 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         }
         Command::Show(KeyArg { key }) => {
             let manage = context.manage()?;
-            let views = manage.views(vec![manage.consumer(&key).await?]).await?;
-            Ok(views.iter().map(|(_, view)| context.show(view)).collect())
+            let (consumer, looked_up_at) = manage.consumer_found(&key).await?;
+            let views = manage.views(vec![consumer]).await?.into_iter();
+            let views = views.map(|(_, view)| view::with_lookup(view, looked_up_at));
+            Ok(views.map(|view| context.show(&view)).collect())
         }
         Command::Update {
             key: KeyArg { key },
@@ -207,9 +209,9 @@ async fn remove(
     let question = format!("Remove the consumer {key:?} with all its tokens?");
     confirmation.ask(&question)?;
     manage.remove_consumer(&context.actor, key, None).await?;
-    if context.config.lookup.consumer_sql.is_some() {
+    if context.config.lookup.url.is_some() {
         context.note(&format!(
-            "the key {key:?} is unknown from now on, also where store.lookup.consumer_sql finds it"
+            "the key {key:?} is unknown from now on, also where store.lookup.url finds it"
         ));
     }
     Ok(String::new())

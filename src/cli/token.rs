@@ -104,8 +104,8 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             context.list(page, |token| json!(token)).await
         }
         Command::Show { token } => {
-            let token = manage.token(&token, false).await?;
-            Ok(context.show(&token))
+            let (token, looked_up_at) = manage.token_found(&token, false).await?;
+            Ok(context.show(&view::with_lookup(view::members(&token), looked_up_at)))
         }
         Command::Revoke {
             token: Some(token), ..

@@ -1,5 +1,5 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
-//! for taking over an existing system's keys. `line.rs` describes the format.
+//! for taking over an existing system's keys. `operator/manage/line.rs` describes the format.
 
 mod contents;
 mod differences;
@@ -9,8 +9,6 @@ pub mod fuzzing;
 mod import;
 mod index;
 mod input;
-mod line;
-mod members;
 mod quotes;
 mod rows;
 #[cfg(test)]
@@ -23,17 +21,17 @@ use std::{
 
 use serde_json::json;
 
-use self::{
-    line::{VERSION, line},
-    rows::{Mapping, mapping},
-};
+use self::rows::{Mapping, mapping};
 use super::{
     context::{About as _, CommandError, Confirmation, Context, Output, RecordArgs, StoreArgs},
     progress::Progress,
 };
 use crate::{
     base::{clock::UnixTime, names::UserId},
-    operator::manage::{CONSUMER_FIELDS, Management, RecordField, USER_FIELDS},
+    operator::manage::{
+        CONSUMER_FIELDS, Management, RecordField, USER_FIELDS,
+        line::{VERSION, line},
+    },
     records::{
         nonce::{self, settings::NonceScope},
         store::{

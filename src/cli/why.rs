@@ -51,26 +51,46 @@ pub(super) struct Args {
 /// # Errors
 /// The process does not answer, the log cannot be read, or nothing is known of such a consumer.
 pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
-    let (reasons, since) = match args.log.as_deref() {
-        None => (
-            ask(&args.config, &args.key)?,
-            "since this process started; the log also has what was before, and what other replicas rejected: countersign why KEY LOG",
-        ),
-        Some(log) => (read(log, &args.key)?, "in this log"),
+    let (reasons, found, since) = match args.log.as_deref() {
+        None => {
+            let (reasons, found) = ask(&args.config, &args.key)?;
+            let since = "since this process started; the log also has what was before, and what other replicas rejected: countersign why KEY LOG";
+            (reasons, found, since)
+        }
+        Some(log) => (read(log, &args.key)?, None, "in this log"),
     };
     if args.json {
         let lines = reasons.iter().map(|reason| format!("{reason}\n"));
         return Ok(lines.collect::<String>().into());
     }
     let texts: Vec<String> = reasons.iter().map(text).collect();
-    Ok(match texts.is_empty() {
-        true => format!("No call that names {} was rejected {since}.\n", args.key).into(),
-        false => texts.join("\n").into(),
-    })
+    let mut text = match texts.is_empty() {
+        true => format!("No call that names {} was rejected {since}.\n", args.key),
+        false => texts.join("\n"),
+    };
+    // Its own records have no such time.
+    if let Some(at) = found
+        .as_ref()
+        .and_then(|found| found["looked_up_at"].as_str())
+    {
+        let state = match found.as_ref().is_some_and(|found| found["enabled"] == true) {
+            true => "enabled",
+            false => "disabled",
+        };
+        let _ = writeln!(
+            text,
+            "{} is not registered here: store.lookup.url has it, {state}, asked at {at}.",
+            args.key
+        );
+    }
+    Ok(text.into())
 }
 
-/// Asks the running process.
-fn ask(config: &ConfigArgs, key: &ConsumerKey) -> Result<Vec<Value>, CommandError> {
+/// Asks the running process for the reasons, and for the consumer.
+fn ask(
+    config: &ConfigArgs,
+    key: &ConsumerKey,
+) -> Result<(Vec<Value>, Option<Value>), CommandError> {
     config.announce();
     let config = config.load()?;
     let (admin, failed) = (&config.admin, |text: String| CommandError::failed(text));
@@ -109,12 +129,13 @@ fn ask(config: &ConfigArgs, key: &ConsumerKey) -> Result<Vec<Value>, CommandErro
         }
         (status, body) => return Err(failed(format!("the admin API answers {status}: {body}"))),
     };
-    if items.is_empty() && ask(&format!("/v1/consumers/{name}"))?.0 == 404 {
+    let (status, found) = ask(&format!("/v1/consumers/{name}"))?;
+    if items.is_empty() && status == 404 {
         return Err(failed(format!(
             "no consumer has the key {key}, and no rejected call names it; see countersign consumer list"
         )));
     }
-    Ok(items)
+    Ok((items, serde_json::from_str(&found).ok()))
 }
 
 /// Reads a log, line by line.

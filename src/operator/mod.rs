@@ -3,5 +3,6 @@
 
 pub mod admin;
 pub mod explain;
+pub mod lookup;
 pub mod manage;
 pub mod reasons;

@@ -27,7 +27,7 @@ pub enum Condition {
     NonceWindowFilling,
     /// The disk of the store is full: nothing can be issued or revoked.
     DiskFull,
-    /// The database of an existing system does not answer: its credentials get 503 unless they are cached.
+    /// The application with external records does not answer well: its credentials get 503 unless they are cached.
     Lookup,
     /// A worker does not run, and its connections hang.
     WorkerHung,

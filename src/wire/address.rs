@@ -2,7 +2,9 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
-use super::origin::{HttpUrl, InvalidUrl, Origin, authority, is_loopback, without_brackets};
+use super::origin::{
+    HttpUrl, InvalidUrl, Origin, authority, is_loopback, plain_path, without_brackets,
+};
 use crate::base::settings::{Reason, Text, deserialize_text, plain_values, texts};
 
 /// Something on the network, or a Unix socket of this machine, without TLS.
@@ -65,8 +67,8 @@ pub struct ServerName(pub String);
 /// The URL of one endpoint: its path is sent as written, a slash at its end included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
-    /// The scheme, host and port.
-    pub origin: Origin,
+    /// The scheme, host and port, or a Unix socket.
+    pub server: TcpOrUnix<Origin>,
     /// The path, `/` at least.
     pub path: String,
 }
@@ -85,14 +87,50 @@ plain_values!(EndpointUrl);
 deserialize_text!(EndpointUrl, HttpUrl, ListenAddress, Origin, ServerName);
 
 impl Text for EndpointUrl {
-    const EXPECTED: &'static str = "a URL such as \"https://accounts.example.com/check\"";
+    const EXPECTED: &'static str = "a URL such as \"https://accounts.example.com/check\", or \"unix:/run/accounts.sock:/check\"";
 
     fn parse(text: &str) -> Result<Self, Reason> {
+        if let Some(socket) = text.strip_prefix("unix:") {
+            // The path of the URL begins after the last colon.
+            let (socket, path) = socket.rsplit_once(":/").unwrap_or((socket, ""));
+            let path = format!("/{path}");
+            plain_path(path.trim_end_matches('/'))
+                .or_else(|error| if path == "/" { Ok(()) } else { Err(error) })
+                .map_err(|error| error.to_string())?;
+            let server = tcp_or_unix(&format!("unix:{socket}"))?;
+            return Ok(Self { server, path });
+        }
         let HttpUrl { origin, mut path } =
             HttpUrl::parse(text).map_err(|error| error.to_string())?;
         if path.is_empty() || text.ends_with('/') {
             path.push('/');
         }
-        Ok(Self { origin, path })
+        let server = TcpOrUnix::Tcp(origin);
+        Ok(Self { server, path })
+    }
+}
+
+impl EndpointUrl {
+    /// Whether requests go over TLS.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.server.tcp().is_some_and(Origin::is_https)
+    }
+
+    /// Whether requests cross a network in clear.
+    #[must_use]
+    pub fn is_in_clear(&self) -> bool {
+        let origin = self.server.tcp();
+        origin.is_some_and(|origin| !origin.is_https() && !origin.is_loopback())
+    }
+}
+
+impl fmt::Display for EndpointUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.path;
+        match &self.server {
+            TcpOrUnix::Tcp(origin) => write!(f, "{origin}{path}"),
+            TcpOrUnix::Unix(socket) => write!(f, "unix:{}:{path}", socket.display()),
+        }
     }
 }

@@ -18,10 +18,13 @@ use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    net::UnixStream,
+    time::{Instant, timeout_at},
+};
 
 pub use self::{dial::Dialer, resolve::addresses};
-use super::{body::Pieces, origin::Origin, stream::Stream};
+use super::{address::TcpOrUnix, body::Pieces, origin::Origin, stream::Stream};
 
 /// The longest head and the longest body of a response, in bytes each.
 const MAX_BYTES: usize = 64 * 1024;
@@ -29,8 +32,8 @@ const MAX_BYTES: usize = 64 * 1024;
 /// Another service.
 #[derive(Debug, Clone)]
 pub struct RemoteService {
-    /// The origin.
-    pub origin: Origin,
+    /// Where it is.
+    pub server: TcpOrUnix<Origin>,
     /// With TLS: the configuration and the name that its certificate must have.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
@@ -38,6 +41,12 @@ pub struct RemoteService {
 /// Why there is no response.
 #[derive(Debug, Error)]
 pub enum OutboundError {
+    /// It has not seen the request.
+    #[error("cannot be reached")]
+    Unreachable(#[source] io::Error),
+    /// The time is over.
+    #[error("took longer than its time")]
+    TooSlow,
     /// The connection broke, or the response is not HTTP.
     #[error("no response")]
     NoResponse(#[from] hyper::Error),
@@ -53,7 +62,13 @@ impl RemoteService {
     /// It cannot be reached until `deadline`, or is another one by its certificate.
     pub async fn connect(&self, deadline: Instant) -> io::Result<Stream> {
         let connecting = async {
-            let (host, port) = (self.origin.bare_host(), self.origin.port);
+            let origin = match &self.server {
+                TcpOrUnix::Tcp(origin) => origin,
+                TcpOrUnix::Unix(path) => {
+                    return UnixStream::connect(path).await.map(Stream::Unix);
+                }
+            };
+            let (host, port) = (origin.bare_host(), origin.port);
             let stream = Dialer::default().connect(host, port, deadline).await?;
             match &self.tls {
                 Some((config, name)) => Stream::secure(stream, config, name).await,
@@ -63,13 +78,32 @@ impl RemoteService {
         let connected = timeout_at(deadline, connecting).await;
         connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
+
+    /// The value of Host.
+    #[must_use]
+    pub fn host(&self) -> String {
+        let origin = self.server.tcp();
+        origin.map_or_else(|| "localhost".to_owned(), Origin::authority)
+    }
+
+    /// Sends the request on a connection of its own, and reads the response until `deadline`; the body is read only for a 200.
+    /// Redirects are not followed.
+    ///
+    /// # Errors
+    /// [`OutboundError`]
+    pub async fn ask(
+        &self,
+        request: Request<Bytes>,
+        deadline: Instant,
+    ) -> Result<(StatusCode, Vec<u8>), OutboundError> {
+        let stream = self.connect(deadline).await;
+        let stream = stream.map_err(OutboundError::Unreachable)?;
+        let response = timeout_at(deadline, exchange(stream, request)).await;
+        response.unwrap_or(Err(OutboundError::TooSlow))
+    }
 }
 
-/// Sends the request on a connection of its own; the body is read only for a 200. Redirects are not followed.
-///
-/// # Errors
-/// [`OutboundError`]
-pub async fn exchange(
+async fn exchange(
     stream: Stream,
     request: Request<Bytes>,
 ) -> Result<(StatusCode, Vec<u8>), OutboundError> {

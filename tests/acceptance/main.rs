@@ -19,6 +19,7 @@ mod wire {
 mod records {
     mod change_of_store;
     mod ended_tokens;
+    mod lookup;
     mod postgres;
     mod shared_nonces;
     mod unfit_databases;

@@ -47,6 +47,7 @@ mod framing;
 mod host;
 mod identity;
 mod limits;
+mod lookup;
 mod loops;
 mod memory;
 mod mutations;

@@ -28,11 +28,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 const MARK: &str = "--- end of the output ---";
 
 /// Blocks that cannot run here: how they begin, and the file that runs them.
-const ELSEWHERE: [(&str, &str); 3] = [
-    (
-        "CREATE ROLE lookup LOGIN PASSWORD",
-        "tests/store_contract/lookup.rs",
-    ),
+const ELSEWHERE: [(&str, &str); 2] = [
     ("tests/run", ".ci/run"),
     (
         "systemctl start countersign-next",
@@ -41,7 +37,7 @@ const ELSEWHERE: [(&str, &str); 3] = [
 ];
 
 /// The languages of blocks without commands.
-const NO_COMMANDS: [&str; 6] = ["toml", "python", "js", "ruby", "ftl", "text"];
+const NO_COMMANDS: [&str; 7] = ["toml", "python", "php", "js", "ruby", "ftl", "text"];
 
 /// A command and its output: `…` in a line is any text, and as a line any lines. `None`: it only has to succeed.
 #[derive(Debug)]

@@ -7,12 +7,12 @@
 use std::{
     io::{BufRead as _, BufReader},
     net::SocketAddr,
-    path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
 };
 
+use super::mariadb::{self, Running, query};
 use crate::support::{
     Call, Connection, Consumer, Proxy, Token, User, installed,
     legs::{query_value, token_of},
@@ -51,16 +51,6 @@ const FLOW_THERE: &str = "service.flow = 'api'";
 const WITHOUT_CREDENTIALS: &str = "identity.forward_authorization = false";
 const WITH_CREDENTIALS: &str = "identity.forward_authorization = true";
 
-/// Ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The living API, with its provider and its database.
 struct Library {
     directory: tempfile::TempDir,
@@ -73,32 +63,7 @@ impl Library {
     fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        let account =
-            String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
-        let user = format!("--user={}", account.trim());
-        let data = format!("--datadir={}", at("data").display());
-        let made = Command::new("mariadb-install-db")
-            .args([
-                "--no-defaults",
-                &data,
-                &user,
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
-            ])
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{made:?}");
-        let socket = format!("--socket={}", at("sql").display());
-        let log = std::fs::File::create(at("log")).unwrap();
-        let database = Command::new("mariadbd")
-            .args(["--no-defaults", &data, &user, &socket, "--skip-networking"])
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let database = Running(database);
-        until("the MariaDB answers", || {
-            query(directory.path(), "SELECT 1").is_some()
-        });
+        let database = mariadb::start(directory.path());
         let hash = "from werkzeug.security import generate_password_hash as h; print(h('enchantress of numbers'))";
         let python = installed(".tools/providers/bin/python");
         let hash = Command::new(&python).args(["-c", hash]).output().unwrap();
@@ -174,29 +139,6 @@ fn exchange(consumer: &Consumer, request_token: &Token, verifier: &str) -> Call 
         .by(consumer)
         .with(request_token)
         .parameter("oauth_verifier", verifier)
-}
-
-/// The output of statements; `None` if the database does not answer or rejects them.
-fn query(directory: &Path, statements: &str) -> Option<String> {
-    let socket = format!("--socket={}", directory.join("sql").display());
-    let options = [
-        "--no-defaults",
-        &socket,
-        "--user=root",
-        "--default-character-set=utf8mb4",
-        "--batch",
-        "--raw",
-        "--skip-column-names",
-    ];
-    let output = Command::new("mariadb")
-        .args(options)
-        .args(["--execute", statements])
-        .output()
-        .unwrap();
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8(output.stdout).unwrap())
 }
 
 /// Calls of a consumer that never stop, each on a connection of its own.

@@ -10,6 +10,8 @@ mod api;
 mod cutover;
 mod files;
 mod logins;
+mod lookup;
+mod mariadb;
 mod sdk;
 mod shops;
 mod stage;

@@ -8,6 +8,7 @@
     reason = "shared by path: not every crate of tests uses all of it, and it speaks of itself as a library does"
 )]
 
+pub mod application;
 pub mod authority;
 pub mod browser;
 pub mod call;
@@ -27,6 +28,7 @@ pub mod tls;
 pub mod upstream;
 pub mod visitor;
 
+pub use application::Application;
 pub use call::{Call, Placement};
 pub use http::{Answer, Connection};
 pub use operator::Operator;

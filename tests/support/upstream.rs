@@ -325,11 +325,18 @@ impl Upstream {
 
     /// An API on a Unix socket.
     pub fn on_unix_socket() -> Self {
+        Self::replying_on_unix_socket(|_| Reply::ok("hello from the API\n"))
+    }
+
+    /// An API on a Unix socket that answers this way.
+    pub fn replying_on_unix_socket(
+        answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         let path: PathBuf = directory.path().join("api.sock");
         let listener = UnixListener::bind(&path).unwrap();
         let url = format!("unix:{}", path.display());
-        let handler = by_reply(|_| Reply::ok("hello from the API\n"));
+        let handler = by_reply(answer);
         let wake = Box::new(move || drop(UnixStream::connect(&path)));
         Self::run(url, Some(directory), Arc::new(handler), wake, move || {
             let (stream, _) = listener.accept()?;

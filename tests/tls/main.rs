@@ -11,6 +11,7 @@ mod caller;
 mod certificates;
 mod checking;
 mod login;
+mod lookup;
 mod old_apis;
 mod peers;
 mod reload;

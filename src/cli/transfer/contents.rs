@@ -13,13 +13,15 @@ use serde_json::Value;
 use super::{
     index::Index,
     input::Input,
-    line::{Defaults, Head, LineError, VERSION, record},
     rows::{Format, Rows},
 };
 use crate::{
     base::names::Permission,
     cli::progress::Progress,
-    operator::manage::distinct_members,
+    operator::manage::{
+        distinct_members,
+        line::{Defaults, Head, LineError, VERSION, record},
+    },
     provider::issue::callback,
     records::store::transfer::{Alike, ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record, name},
 };

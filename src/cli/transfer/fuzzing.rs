@@ -4,11 +4,11 @@ use super::{
     ExportWriter,
     contents::{Contents, ImportWarnings},
     input::Input,
-    line::Defaults,
     rows::Format,
 };
 use crate::{
     base::clock::UnixTime,
+    operator::manage::line::Defaults,
     records::store::transfer::{ExportOrigin, Exported, Record},
 };
 

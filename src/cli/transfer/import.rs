@@ -13,13 +13,13 @@ use super::{
     contents::{Contents, ImportWarnings, SHOWN_ALIKE},
     differences::Differences,
     input::Input,
-    line::Defaults,
     next_high_water_mark,
     rows::Format,
 };
 use crate::{
     base::names::ConsumerKey,
     cli::context::{About as _, CommandError, Context, Output, RecordArgs, new_name},
+    operator::manage::line::Defaults,
     provider::{issue::callback, login::password},
     records::store::{
         self, Backend, OpenProblem, Opening,

@@ -1,4 +1,4 @@
-//! The rows of an input: JSON Lines as [`mod@super::line`] describes them, or CSV whose columns are mapped onto the same
+//! The rows of an input: JSON Lines as `operator/manage/line.rs` describes them, or CSV whose columns are mapped onto the same
 //! members.
 
 use std::{
@@ -10,13 +10,13 @@ use std::{
 use csv::{ErrorKind, StringRecord};
 use serde_json::{Map, Value};
 
-use super::{
-    line::{LineError, name_of},
-    members,
-    quotes::{Misquoted, Quotes},
-};
+use super::quotes::{Misquoted, Quotes};
 use crate::{
-    operator::manage::{CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members},
+    operator::manage::{
+        CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members,
+        line::{LineError, name_of},
+        member_names,
+    },
     telemetry::lines::visible,
 };
 
@@ -347,7 +347,7 @@ fn columns(
             [index] => index,
             _ => return Err(format!("there are two columns {column:?}; rename one")),
         };
-        if let Some(hint) = members::hint_if_unknown(kind, &member) {
+        if let Some(hint) = member_names::hint_if_unknown(kind, &member) {
             let delimiter = delimiter_hint(header);
             if !delimiter.is_empty() {
                 return Err(format!("the header has one column{delimiter}"));

@@ -5,7 +5,6 @@ use proptest::{collection::vec, option, prelude::*};
 use super::{
     contents::{Contents, ImportWarnings},
     input::Input,
-    line::{Defaults, line},
     rows::Format,
     *,
 };
@@ -15,6 +14,7 @@ use crate::{
         secret::Secret,
     },
     oauth::Deviation,
+    operator::manage::{line::Defaults, member_names},
     provider::issue::callback,
     records::store::{
         record::{AccessToken, BodyHash, Consumer, Dialect, TokenBeginning, User},
@@ -167,9 +167,9 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         {"kind":"consumer","key":"k","name":"K","secret":"s","callbacks":["javascript:x"]} | 3: consumer "k": callback "javascript:x": the callback's scheme is forbidden
         {"kind":"consumer","key":"k","name":"K","secret":"s","permissions":["a b"]} | 3: consumer "k": permission "a b": a name has only
         {"kind":"consumer","key":"k","name":"K","secret":"s","callbacks":"https://a/b"} | 3: consumer "k": callbacks: expected a list of texts
-        {"kind":"consumer","key":"k","name":"K","secret":"s","dialect":"rfc"} | 3: consumer "k": unknown variant `rfc`
+        {"kind":"consumer","key":"k","name":"K","secret":"s","dialect":"rfc"} | 3: consumer "k": dialect: unknown variant `rfc`
         {"kind":"consumer","key":"k","name":"K","secret":"s","rsa_public_key":"-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----"} | 3: consumer "k": rsa_public_key: this is a private key
-        {"kind":"consumer","key":"..","secret":"s","name":"x"} | 3: consumer "..": a key or an id cannot be
+        {"kind":"consumer","key":"..","secret":"s","name":"x"} | 3: consumer "..": key: a key or an id cannot be
         {"kind":"consumer","key":"k","secret":"s","name":"a\\nb"} | 3: consumer "k": name: it has a control character in it
         {"kind":"user","id":"u","name":" "} | 3: user "u": name: it begins or ends with white space
         {"kind":"user","id":"u","name":"u","display_name":""} | 3: user "u": display_name: it is empty
@@ -493,7 +493,7 @@ fn the_names_are_those_that_an_export_writes() {
         assert_eq!(written.shift_remove("kind"), Some(json!(kind)));
         let mut written = Vec::from_iter(written.keys().map(String::as_str));
         written.sort_unstable();
-        let mut known = members::names(kind);
+        let mut known = member_names::names(kind);
         known.retain(|name| !name.ends_with("_base64"));
         known.sort_unstable();
         assert_eq!(known, written, "{kind}");

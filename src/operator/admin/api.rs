@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use self::{
     input::{ListPage, Query},
-    operations::{DOCUMENT, OPERATIONS, allow},
+    operations::{DOCUMENT, FORGET, OPERATIONS, allow},
     problem::ApiError,
 };
 use super::{Admin, Backend, admin_actor, tokens::TokenKind};
@@ -58,8 +58,10 @@ async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestB
     let index = found.iter().position(|(one, _)| one.method == method);
     let index = index.ok_or_else(|| ApiError::Method(allow(&found)))?;
     let (operation, segment) = found.swap_remove(index);
-    if operation.writes() && holder.kind == TokenKind::Read {
-        return Err(ApiError::ReadOnly);
+    match holder.kind {
+        TokenKind::Read if operation.writes() => return Err(ApiError::ReadOnly),
+        TokenKind::Lookup if operation.id != FORGET => return Err(ApiError::LookupOnly),
+        TokenKind::Write | TokenKind::Read | TokenKind::Lookup => {}
     }
     let query = Query::read(request.uri().query().unwrap_or_default(), operation.query)?;
     let body = input::body(request, operation).await?;

@@ -1,4 +1,4 @@
-//! The files of admin tokens: one token, or lines `NAME:TOKEN`.
+//! The files of admin tokens: one token, or lines `NAME:TOKEN`, which may end with the scope `lookup`.
 
 use std::{
     fs::File,
@@ -67,8 +67,17 @@ pub(super) enum FileProblem {
     TokenTwice(usize, usize),
 }
 
-/// A token and its name.
-type Entry = (Option<Arc<str>>, Secret);
+/// A token of a file.
+pub(super) struct Entry {
+    /// Its name.
+    pub(super) name: Option<Arc<str>>,
+    /// It can do nothing but report changes of the records of `store.lookup`.
+    pub(super) is_for_lookup: bool,
+    pub(super) token: Secret,
+}
+
+/// The end of the line of such a token.
+const LOOKUP: &[u8] = b" lookup";
 
 /// Reads the tokens of a file, one at least. A token with a colon in it has to have a name.
 pub(super) fn read(path: &Path) -> Result<Vec<Entry>, FileProblem> {
@@ -87,7 +96,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<Entry>, FileProblem> {
         && !line.contains(&b':')
     {
         return match is_token(line) {
-            true => Ok(vec![(None, line.to_vec().into())]),
+            true => Ok(vec![Entry {
+                name: None,
+                is_for_lookup: false,
+                token: line.to_vec().into(),
+            }]),
             false => Err(FileProblem::Shape),
         };
     }
@@ -97,18 +110,24 @@ pub(super) fn read(path: &Path) -> Result<Vec<Entry>, FileProblem> {
         let colon = colon.ok_or(FileProblem::Unnamed(number))?;
         let (name, token) = (&line[..colon], &line[colon + 1..]);
         let name = name_of(name, number)?;
+        let scoped = token.strip_suffix(LOOKUP);
+        let (is_for_lookup, token) = (scoped.is_some(), scoped.unwrap_or(token));
         if !is_token(token) {
             return Err(FileProblem::Token(number));
         }
         let token: Secret = token.to_vec().into();
         let before = |is_same: &dyn Fn(&Entry) -> bool| entries.iter().position(is_same);
-        if let Some(index) = before(&|(known, _)| known.as_deref() == Some(name)) {
+        if let Some(index) = before(&|known| known.name.as_deref() == Some(name)) {
             return Err(FileProblem::NameTwice(number, index + 1));
         }
-        if let Some(index) = before(&|(_, known)| *known == token) {
+        if let Some(index) = before(&|known| known.token == token) {
             return Err(FileProblem::TokenTwice(number, index + 1));
         }
-        entries.push((Some(name.into()), token));
+        entries.push(Entry {
+            name: Some(name.into()),
+            is_for_lookup,
+            token,
+        });
     }
     Ok(entries)
 }
@@ -149,8 +168,13 @@ mod tests {
         let path = directory.path().join("tokens");
         std::fs::write(&path, content).unwrap();
         let entries = read(&path).map_err(|problem| problem.to_string())?;
-        let text = |(name, token): Entry| {
-            let name = name.as_deref().map(str::to_owned);
+        let text = |Entry {
+                        name,
+                        is_for_lookup,
+                        token,
+                    }| {
+            let scope = if is_for_lookup { " for lookup" } else { "" };
+            let name = name.as_deref().map(|name| format!("{name}{scope}"));
             (name, token.expose_text().to_string())
         };
         Ok(entries.into_iter().map(text).collect())
@@ -164,6 +188,9 @@ mod tests {
         let entry = |name: &str, token: &str| (Some(name.to_owned()), token.to_owned());
         let one = vec![entry("alice", GOOD)];
         assert_eq!(read_text(&format!("alice:{GOOD}")), Ok(one));
+        let scoped = vec![entry("shop for lookup", GOOD), entry("bob", OTHER)];
+        let content = format!("shop:{GOOD} lookup\nbob:{OTHER}\n");
+        assert_eq!(read_text(&content), Ok(scoped));
         let content = format!("alice:{GOOD}\r\nbob@example.com:{OTHER}:x\r\n");
         let two = vec![
             entry("alice", GOOD),
@@ -200,6 +227,15 @@ mod tests {
             (GOOD[1..].to_owned(), "expected one line of 32"),
             (format!("{GOOD} b"), "expected one line of 32"),
             (format!("{GOOD}é"), "expected one line of 32"),
+            (format!("{GOOD} lookup"), "expected one line of 32"),
+            (
+                format!("bob:{GOOD} read"),
+                "line 1: the token after the colon",
+            ),
+            (
+                format!("bob:{GOOD}  lookup"),
+                "line 1: the token after the colon",
+            ),
             (long.clone(), "expected one line of 32"),
             (lines(&[GOOD, GOOD]), "line 1: expected NAME:TOKEN"),
             (lines(&[&alice, OTHER]), "line 2: expected NAME:TOKEN"),

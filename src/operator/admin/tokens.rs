@@ -13,7 +13,7 @@ use http::{HeaderMap, header};
 use thiserror::Error;
 
 pub use super::token_file::TokenFileError;
-use super::token_file::{self, FileProblem};
+use super::token_file::{self, Entry, FileProblem};
 use crate::{
     base::{clock::Clock, http_fields::single, peer::network, rate::Rate, secret::Secret},
     provider::login::{Throttle, throttle::Throttled},
@@ -27,6 +27,8 @@ pub enum TokenKind {
     Write,
     /// To read.
     Read,
+    /// To report changes of the records of `store.lookup`, and nothing else.
+    Lookup,
 }
 
 /// Whose a token is.
@@ -55,13 +57,14 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// The first token of the file of a key.
+    /// The first token of the file of a key that can read.
     ///
     /// # Errors
     /// As [`Self::read`].
     pub fn first(key: &'static str, path: &Path) -> Result<Secret, TokenFileError> {
-        let first = token_file::read(path).map(|entries| entries.into_iter().next());
-        let first = first.map(|entry| entry.map(|(_, token)| token).unwrap_or_default());
+        let entries = token_file::read(path).map(Vec::into_iter);
+        let first = entries.map(|mut entries| entries.find(|entry| !entry.is_for_lookup));
+        let first = first.map(|entry| entry.map(|entry| entry.token).unwrap_or_default());
         first.map_err(|problem| TokenFileError::new(key, path, problem))
     }
 
@@ -72,7 +75,17 @@ impl Tokens {
         path: &Path,
     ) -> Result<(), TokenFileError> {
         let failed = |problem| TokenFileError::new(key, path, problem);
-        for (name, token) in token_file::read(path).map_err(failed)? {
+        for Entry {
+            name,
+            is_for_lookup,
+            token,
+        } in token_file::read(path).map_err(failed)?
+        {
+            let kind = if is_for_lookup {
+                TokenKind::Lookup
+            } else {
+                kind
+            };
             let hash = hash(token.expose());
             // Another token of the same file is another problem, which reading it has found.
             if self.0.iter().any(|(_, known)| *known == hash) {
@@ -113,7 +126,7 @@ impl Tokens {
 
     /// The kinds whose file has one token, with a name that looks like the first half of a token that has a colon in it.
     pub fn doubtful_names(&self) -> impl Iterator<Item = TokenKind> {
-        let is_one = |kind| self.count(kind) == 1;
+        let is_one = |kind| kind != TokenKind::Lookup && self.count(kind) == 1;
         let doubtful = self.0.iter().filter(move |(holder, _)| {
             let name = holder.name.as_deref();
             is_one(holder.kind) && name.is_some_and(token_file::is_like_token)
@@ -274,6 +287,19 @@ mod tests {
             assert!(error.starts_with("admin.read_token_file: "), "{error}");
             assert!(error.contains("has a token of admin.token_file"), "{error}");
         }
+        // One that can only report changes opens nothing else.
+        let file = write(
+            "scoped",
+            &format!("shop:{GOOD} lookup\nalice:{:x<32}", "alice"),
+        );
+        let tokens = Tokens::read(&file, None).unwrap();
+        assert_eq!(
+            tokens.check(GOOD.as_bytes()).unwrap().kind,
+            TokenKind::Lookup
+        );
+        assert_eq!(tokens.any_writer().name.as_deref(), Some("alice"));
+        let first = Tokens::first("admin.token_file", &file).unwrap();
+        assert_eq!(*first.expose_text(), format!("{:x<32}", "alice"));
         // One person may have both.
         let [one, other] = ["write", "read"].map(|kind| write(kind, &format!("alice:{kind:x<32}")));
         let tokens = Tokens::read(&one, Some(&other)).unwrap();

@@ -84,8 +84,8 @@ pub async fn find(
     let consumer = store.consumer(&key).await?.ok_or(FindError::Consumer)?;
     let token = match asked.token.map(String::from_utf8_lossy) {
         None => None,
-        Some(token) => match store.access_token(&token).await? {
-            Some(access) if access.consumer == key => Some(TokenRecord::Access(access)),
+        Some(token) => match store.access_token_from(&token, Some(&key), false).await? {
+            Some((access, _)) if access.consumer == key => Some(TokenRecord::Access(access)),
             _ => {
                 let request = store.request_token(&token).await?;
                 let request = request.filter(|request| request.consumer == key);

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     base::{clock::UnixTime, longest, names::ConsumerKey, random, secret::Secret},
     records::store::{
-        port::{Added, Guard, ListedConsumer, RecordFilter, Updated},
+        port::{Added, Guard, ListedConsumer, RecordFilter, Source, Updated},
         record::Consumer,
     },
     telemetry::audit::CommandRecord,
@@ -57,8 +57,25 @@ impl Management {
     /// # Errors
     /// [`ManageError::ConsumerUnknown`], or the store fails.
     pub async fn consumer(&self, key: &ConsumerKey) -> Result<Consumer, ManageError> {
-        let found = self.store.consumer(key).await?;
-        found.ok_or_else(|| ManageError::ConsumerUnknown(key.clone()))
+        Ok(self.consumer_found(key).await?.0)
+    }
+
+    /// As [`Self::consumer`], with the time at which the application had it, if it is one of the application.
+    ///
+    /// # Errors
+    /// As [`Self::consumer`].
+    pub async fn consumer_found(
+        &self,
+        key: &ConsumerKey,
+    ) -> Result<(Consumer, Option<UnixTime>), ManageError> {
+        let found = self.store.consumer_from(key, false).await?;
+        let (consumer, source) = found.ok_or_else(|| ManageError::ConsumerUnknown(key.clone()))?;
+        Ok((consumer, self.looked_up_at(source)))
+    }
+
+    /// The time of an answer of the application, which has just come.
+    pub(super) fn looked_up_at(&self, source: Source) -> Option<UnixTime> {
+        (source == Source::External).then(|| self.clock.now())
     }
 
     /// Finds the names and states of registered consumers, by their keys.

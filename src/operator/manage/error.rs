@@ -38,10 +38,8 @@ pub enum ManageError {
     /// No consumer has this key.
     #[error("no consumer has the key {0:?}; list the consumers to find it")]
     ConsumerUnknown(ConsumerKey),
-    /// The consumer is one of the existing system.
-    #[error(
-        "the consumer {0:?} is one of store.lookup.consumer_sql, which is changed where it is kept"
-    )]
+    /// The consumer is one of the application.
+    #[error("the consumer {0:?} is one of store.lookup.url, and is changed in that application")]
     ConsumerElsewhere(ConsumerKey),
     /// The consumer is disabled.
     #[error("the consumer {0:?} is disabled; enable it first")]

@@ -10,6 +10,8 @@ mod consumers;
 mod developer_links;
 mod error;
 mod input;
+pub(crate) mod line;
+pub(crate) mod member_names;
 mod record_fields;
 pub mod setting;
 pub mod settings;

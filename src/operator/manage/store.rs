@@ -5,7 +5,7 @@ use std::io;
 use super::{ManageError, Management};
 use crate::{
     records::store::{
-        port::{ResealFrom, Resealed},
+        port::{Change, ResealFrom, Resealed},
         transfer::{Exported, Import, ImportList, TransferError},
     },
     telemetry::audit::{Actor, CommandRecord},
@@ -49,6 +49,19 @@ impl Management {
             self.audit(by, about).await;
         }
         Ok(import)
+    }
+
+    /// Forgets what was read about a record of the application, here at once and in every other process within a second. It is
+    /// not an act of an operator, so there is no audit record.
+    ///
+    /// # Errors
+    /// The store fails, so that others may not learn of it.
+    pub async fn forget_external(&self, change: Change) -> Result<(), ManageError> {
+        self.store.report_external_change(change).await?;
+        if let Some(feed) = &self.feed {
+            feed.follow().await?;
+        }
+        Ok(())
     }
 
     /// Seals every secret with the first key of `store.encryption_key_file`. `progress` receives the number of secrets that

@@ -74,10 +74,23 @@ impl Management {
     /// # Errors
     /// [`ManageError::TokenUnknown`], [`ManageError::TokenAmbiguous`], or the store fails.
     pub async fn token(&self, token: &str, live: bool) -> Result<AccessToken, ManageError> {
+        Ok(self.token_found(token, live).await?.0)
+    }
+
+    /// As [`Self::token`], with the time at which the application had it, if it is one of the application.
+    ///
+    /// # Errors
+    /// As [`Self::token`].
+    pub async fn token_found(
+        &self,
+        token: &str,
+        live: bool,
+    ) -> Result<(AccessToken, Option<UnixTime>), ManageError> {
         // A line of the log ends them so.
         let token = token.strip_suffix('…').unwrap_or(token);
-        if let Some(found) = self.store.access_token(token).await? {
+        if let Some((found, source)) = self.store.access_token_from(token, None, false).await? {
             let is_wanted = !live || found.revoked_at.is_none();
+            let found = (found, self.looked_up_at(source));
             return is_wanted.then_some(found).ok_or(ManageError::TokenUnknown);
         }
         if token.chars().count() != SHOWN_TOKEN_CHARS || token.contains('\0') {
@@ -91,7 +104,7 @@ impl Management {
         let mut next = self.store.access_tokens(&filter, Some(token), 2).await?;
         next.retain(|next| next.token.starts_with(token));
         match (next.pop(), next.pop()) {
-            (Some(found), None) => Ok(found),
+            (Some(found), None) => Ok((found, None)),
             (None, _) => Err(ManageError::TokenUnknown),
             (Some(_), Some(_)) => Err(ManageError::TokenAmbiguous(token.to_owned())),
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    base::secret::Secret,
+    base::{clock::UnixTime, secret::Secret},
     records::store::record::{Consumer, ConsumerUse, Dialect},
 };
 
@@ -39,6 +39,17 @@ pub fn with_use(mut members: Map<String, Value>, used: Option<&ConsumerUse>) -> 
         ("last_dialect", json!(used.map(|used| used.dialect))),
     ] {
         members.insert(name.to_owned(), value);
+    }
+    members
+}
+
+/// Adds the time at which the application of `store.lookup.url` had the record, if it is one of it.
+pub fn with_lookup(
+    mut members: Map<String, Value>,
+    looked_up_at: Option<UnixTime>,
+) -> Map<String, Value> {
+    if let Some(at) = looked_up_at {
+        members.insert("looked_up_at".to_owned(), json!(at));
     }
     members
 }

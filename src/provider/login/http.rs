@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use serde::Serializer as _;
 use serde_json::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
@@ -20,12 +20,13 @@ use super::{
     settings::{Encoding, LoginMethod, PasswordCheckSettings},
 };
 use crate::{
-    base::{clock::Clock, secret::Secret},
+    base::{clock::Clock, secret::Secret, tls::TlsFiles},
     provider::issue::registration,
     records::store::{Store, port::Admitted, record::OutsideUser},
     request::forward::tls::remote_service,
     wire::{
-        outbound::{OutboundError, RemoteService, exchange},
+        address::EndpointUrl,
+        outbound::{OutboundError, RemoteService},
         server::tls::TlsError,
     },
 };
@@ -38,8 +39,8 @@ const MAX_ATTEMPTS: usize = 64;
 pub struct LoginEndpoint {
     /// The server.
     pub target: RemoteService,
-    /// Its path.
-    pub path: String,
+    /// The URL.
+    pub url: EndpointUrl,
     /// The format of requests and responses, and the time for an attempt.
     pub settings: PasswordCheckSettings,
 }
@@ -54,9 +55,13 @@ impl LoginEndpoint {
         let Some(url) = settings.url.as_ref().filter(|_| is_http) else {
             return Ok(None);
         };
+        let files = TlsFiles {
+            ca: settings.ca.clone(),
+            identity: None,
+        };
         Ok(Some(Self {
-            target: remote_service(&url.origin, settings.ca.clone(), "login.ca")?,
-            path: url.path.clone(),
+            target: remote_service(&url.server, files, ["login.ca"; 3])?,
+            url: url.clone(),
             settings: settings.clone(),
         }))
     }
@@ -90,12 +95,8 @@ impl HttpLogin {
         let _check = self.pending.admit(Some(address)).ok_or(LoginError::Busy)?;
         let deadline = Instant::now() + self.endpoint.settings.timeout;
         let request = self.request(name, password)?;
-        let stream = self.endpoint.target.connect(deadline).await;
-        let stream = stream.map_err(LoginFault::Unreachable)?;
-        let response = timeout_at(deadline, exchange(stream, request)).await;
-        let (status, body) = response
-            .map_err(|_| LoginFault::TooSlow)?
-            .map_err(LoginFault::from)?;
+        let response = self.endpoint.target.ask(request, deadline).await;
+        let (status, body) = response.map_err(LoginFault::from)?;
         let Some(user) = read(status, &body, &self.endpoint.settings)? else {
             return Err(LoginError::Rejected { account: None });
         };
@@ -150,8 +151,8 @@ impl HttpLogin {
         let body = Bytes::from_owner(Zeroizing::new(body));
         Request::builder()
             .method(Method::POST)
-            .uri(&self.endpoint.path)
-            .header(header::HOST, self.endpoint.target.origin.authority())
+            .uri(&self.endpoint.url.path)
+            .header(header::HOST, self.endpoint.target.host())
             .header(header::USER_AGENT, "countersign")
             .header(header::ACCEPT, HeaderValue::from_static("application/json"))
             .header(header::CONTENT_TYPE, kind)
@@ -173,6 +174,8 @@ pub async fn reach(endpoint: &LoginEndpoint) -> io::Result<()> {
 impl From<OutboundError> for LoginFault {
     fn from(error: OutboundError) -> Self {
         match error {
+            OutboundError::Unreachable(error) => Self::Unreachable(error),
+            OutboundError::TooSlow => Self::TooSlow,
             OutboundError::NoResponse(error) => Self::NoResponse(error.into()),
             OutboundError::TooLong => Self::Response("is longer than 64 KiB"),
         }

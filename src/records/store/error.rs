@@ -40,11 +40,17 @@ pub(super) struct StillDown {
     pub(super) cause: Arc<str>,
 }
 
-/// Whether this is one of many errors of an outage, whose beginning and end the store logs: to be logged at most for
+/// The application with external records has not answered, or not well; its condition or its response is logged.
+#[derive(Debug, Error)]
+#[error("store.lookup.url")]
+pub struct ExternalFault(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+
+/// Whether this is one of many errors of an outage, whose beginning and end are logged: to be logged at most for
 /// debugging.
 #[must_use]
 pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<StillDown>())
+    std::iter::successors(Some(error), |error| error.source())
+        .any(|error| error.is::<StillDown>() || error.is::<ExternalFault>())
 }
 
 /// The engine's disk takes no more.

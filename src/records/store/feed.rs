@@ -98,7 +98,7 @@ impl ChangeHub {
     /// The rejections of a consumer that is registered no more are of no use, and no later call brings them down.
     async fn forget_removed(&self, key: &ConsumerKey) {
         let is_remembered = self.remembered.has(key.as_str());
-        if is_remembered && matches!(self.store.consumer(key).await, Ok(None)) {
+        if is_remembered && matches!(self.store.has_lost_consumer(key).await, Ok(true)) {
             self.remembered.forget(key.as_str());
         }
     }

@@ -3,6 +3,7 @@
 pub mod cached;
 mod engine;
 mod error;
+mod external;
 pub mod feed;
 mod io_thread;
 mod nonces;
@@ -21,7 +22,8 @@ mod sqlite;
 pub mod transfer;
 mod value;
 
-pub use error::{Result, StoreError, is_disk_full, is_of_logged_outage};
+pub use error::{ExternalFault, Result, StoreError, is_disk_full, is_of_logged_outage};
+pub use external::ExternalRecords;
 pub use open::{Backend, StoreParams, open_store};
 pub use opening::{OpenProblem, Opening, StoreOpenError, grant};
 pub use sql::Store;

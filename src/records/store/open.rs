@@ -5,15 +5,14 @@ use std::{io, path::PathBuf, sync::Arc, thread};
 use tokio::runtime::Builder;
 
 use super::{
-    Store,
+    ExternalRecords, Store,
     opening::{OpenProblem, Opening, StoreOpenError},
-    postgres::{self, Lookup, PostgresStore},
+    postgres::{self, PostgresStore},
     seal::{Seal, SealKey},
     sqlite::SqliteStore,
 };
 
 /// The location of a store, the keys for its secrets, and the purpose of opening it.
-#[derive(Debug)]
 pub struct StoreParams {
     /// The engine and the location.
     pub backend: Backend,
@@ -21,8 +20,8 @@ pub struct StoreParams {
     pub keys: Vec<SealKey>,
     /// The purpose of opening it.
     pub opening: Opening,
-    /// Credentials that an existing system keeps, for those that are not in the store.
-    pub external: Option<Arc<Lookup>>,
+    /// Records that an application keeps, for those that are not in the store.
+    pub external: Option<Arc<dyn ExternalRecords>>,
 }
 
 /// An engine and where it is.

@@ -22,7 +22,7 @@ use crate::{
 pub enum Source {
     /// In the store, whose feed reports its changes.
     Store,
-    /// In the existing system, of whose changes nothing is known until it is asked again.
+    /// In the application of `store.lookup.url`, which need not report its changes.
     External,
 }
 

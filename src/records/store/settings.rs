@@ -3,20 +3,18 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use thiserror::Error;
-use toml::Value;
 
 use super::{
+    ExternalRecords,
     open::{Backend, StoreParams},
     opening::Opening,
-    postgres::{Lookup, LookupParams, PostgresUrl, PostgresUrlError},
+    postgres::{PostgresUrl, PostgresUrlError},
     seal::{KeyFileError, SealKey},
 };
 use crate::{
-    base::settings::{
-        DAY, LONGEST, Reason, SettingValue, Text, deserialize_text, distinct, duration, one_of,
-        section, texts,
-    },
+    base::settings::{DAY, LONGEST, deserialize_text, distinct, duration, one_of, section, texts},
     records::url::StoreUrl,
+    wire::address::EndpointUrl,
 };
 
 section! {
@@ -33,15 +31,21 @@ section! {
 }
 
 section! {
-    /// Consumers and access tokens that an existing system keeps in PostgreSQL, with any store.backend: found by queries of your own when they are not registered here. Read only. A key that was removed here, and a token that was revoked here, stay so.
+    /// Consumers and access tokens that an application of yours keeps: looked up at its URL when they are not registered here. Read only. A key that was removed here, and a token that was revoked here, stay so.
     #[derive(Default)]
     LookupSettings["store.lookup"] {
-        /// The URL of the database, in the form of store.url for PostgreSQL. Its role may read the tables of the queries and has no right on the schema countersign: the queries can run code of whoever owns those tables.
-        url: Option<StoreUrl> [else "none": "postgres://lookup:PASSWORD@legacy.internal/shop"], restart;
-        /// Finds a consumer by its key, $1: columns key, secret, name, permissions, enabled. A row with another key, byte for byte, or an empty secret is not used.
-        consumer_sql: Option<Sql> [else "none": "SELECT client_key AS key, secret, name, scopes AS permissions, active AS enabled FROM legacy.clients WHERE client_key = $1"], restart;
-        /// Finds an access token, $1: columns token, secret, consumer, user_id, permissions, expires_at, revoked.
-        token_sql: Option<Sql> [else "none": "SELECT token, secret, client_key AS consumer, user_id, scopes AS permissions, expires_at, revoked FROM legacy.tokens WHERE token = $1"], restart;
+        /// The URL to which a consumer key or a token is posted, or "unix:" with the path of a socket, a colon and the path of the URL. The response is 200 with the members of the record, or 404. https unless its host is loopback.
+        url: Option<EndpointUrl> [else "none": "http://127.0.0.1:9000/internal/oauth"], restart;
+        /// The file of the secret that is sent with each request, in Authorization after "Bearer".
+        secret_file: Option<PathBuf> [else "none": "lookup.secret"], restart;
+        /// The time a record may take there, all in all. Then its call gets 503.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "2s", restart;
+        /// The authorities to trust there, PEM.
+        #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "shop-ca.pem"], restart;
+        /// Our own certificate, PEM, for an application that demands one.
+        certificate: Option<PathBuf> [else "none": "client.pem"], restart;
+        /// Its private key, PEM.
+        private_key: Option<PathBuf> [else "none": "client-key.pem"], restart;
     }
 }
 
@@ -58,13 +62,8 @@ section! {
 #[derive(Debug, Error)]
 pub enum StoreSettingError {
     /// A URL of PostgreSQL.
-    #[error("{key}: {source}")]
-    Url {
-        /// Its key.
-        key: &'static str,
-        /// The cause.
-        source: PostgresUrlError,
-    },
+    #[error("store.url: {0}")]
+    Url(#[from] PostgresUrlError),
     /// A file with a key for secrets.
     #[error("store.encryption_key_file: {}: {source}", path.display())]
     Key {
@@ -81,19 +80,19 @@ impl StoreSettings {
         (self.backend == StoreBackend::Sqlite).then(|| self.url.sqlite_path())
     }
 
-    /// The location and the keys of the store, to be opened with these credentials of an existing system.
+    /// The location and the keys of the store, to be opened with these records of an application.
     ///
     /// # Errors
     /// [`StoreSettingError`]
     pub fn params(
         &self,
         opening: Opening,
-        external: Option<Arc<Lookup>>,
+        external: Option<Arc<dyn ExternalRecords>>,
     ) -> Result<StoreParams, StoreSettingError> {
         Ok(StoreParams {
             backend: match self.file() {
                 Some(path) => Backend::Sqlite(path),
-                None => Backend::Postgres(Box::new(postgres_url("store.url", &self.url)?)),
+                None => Backend::Postgres(Box::new(postgres_url(&self.url)?)),
             },
             keys: self.keys()?,
             opening,
@@ -115,26 +114,8 @@ impl StoreSettings {
     }
 }
 
-impl LookupSettings {
-    /// The database and the queries, if there is a URL.
-    ///
-    /// # Errors
-    /// [`StoreSettingError::Url`]
-    pub fn params(&self) -> Result<Option<LookupParams>, StoreSettingError> {
-        let Some(url) = &self.url else {
-            return Ok(None);
-        };
-        let sql = |sql: &Option<Sql>| sql.as_ref().map(|Sql(text)| text.clone());
-        Ok(Some(LookupParams {
-            url: postgres_url("store.lookup.url", url)?,
-            consumer_sql: sql(&self.consumer_sql),
-            token_sql: sql(&self.token_sql),
-        }))
-    }
-}
-
-fn postgres_url(key: &'static str, url: &StoreUrl) -> Result<PostgresUrl, StoreSettingError> {
-    PostgresUrl::parse(url.expose()).map_err(|source| StoreSettingError::Url { key, source })
+fn postgres_url(url: &StoreUrl) -> Result<PostgresUrl, StoreSettingError> {
+    Ok(PostgresUrl::parse(url.expose())?)
 }
 
 /// The kind of store.
@@ -154,38 +135,4 @@ texts! {
         _ => Err(""),
     }, one_of(&["sqlite", "postgres"]);
 }
-deserialize_text!(Sql, StoreBackend);
-
-/// A query of the operator's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sql(pub String);
-
-impl Text for Sql {
-    const EXPECTED: &'static str = "a query such as \"SELECT … WHERE key = $1\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        if text.trim().is_empty() {
-            return Err("it is empty".into());
-        }
-        // It may have several lines.
-        if text.contains('\0') {
-            return Err("it has a NUL in it".into());
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl SettingValue for Sql {
-    /// A query may have a key in it.
-    fn redacted(_: Value) -> Option<Value> {
-        None
-    }
-
-    /// It may have several lines.
-    fn resolved(
-        written: Value,
-        _: crate::base::settings::Directories<'_>,
-    ) -> Result<Value, &'static str> {
-        Ok(written)
-    }
-}
+deserialize_text!(StoreBackend);

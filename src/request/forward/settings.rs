@@ -187,7 +187,11 @@ impl UpstreamTlsSettings {
                 ca: self.ca.clone(),
                 identity: self.certificate.clone().zip(self.key.clone()),
             },
-            ca_key: "upstream.tls.ca",
+            keys: [
+                "upstream.tls.ca",
+                "upstream.tls.certificate",
+                "upstream.tls.key",
+            ],
             server_name: name.unwrap_or_else(|| host.to_owned()),
             http2,
         })

@@ -1,11 +1,8 @@
 //! TLS to the API.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use rustls::{
@@ -16,6 +13,7 @@ use rustls::{
 use crate::{
     base::tls::{TlsContents, TlsFiles},
     wire::{
+        address::TcpOrUnix,
         origin::{Origin, without_brackets},
         outbound::RemoteService,
         server::tls::TlsError,
@@ -28,8 +26,8 @@ use crate::{
 pub struct UpstreamTlsParams {
     /// The authorities to trust, and our own certificate for an API that demands one.
     pub files: TlsFiles,
-    /// The key of the configuration that names the authorities.
-    pub ca_key: &'static str,
+    /// The keys of the configuration that name the authorities, our certificate and its private key.
+    pub keys: [&'static str; 3],
     /// The name that the API's certificate must have.
     pub server_name: String,
     /// HTTP/2 is offered.
@@ -88,12 +86,12 @@ impl ResolvesClientCert for Demand {
 /// [`TlsError`] names the key and the file at fault.
 pub fn client_config(params: &UpstreamTlsParams) -> Result<ClientTls, TlsError> {
     let (mut config, contents) = params.files.read().map_err(|source| {
-        let names = ["upstream.tls.certificate", "upstream.tls.key"];
+        let [ca, names @ ..] = params.keys;
         match &params.files.identity {
             Some((certificate, key)) if [certificate, key].contains(&&source.path) => {
                 TlsError::for_pair(names, key, source)
             }
-            _ => TlsError::new(params.ca_key, source),
+            _ => TlsError::new(ca, source),
         }
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -112,25 +110,27 @@ pub fn client_config(params: &UpstreamTlsParams) -> Result<ClientTls, TlsError> 
     })
 }
 
-/// Another service at `origin`. Over https its certificate is checked with the authorities in `ca`, or with the system's if `ca`
-/// is empty; `ca_key` names their key or variable in errors.
+/// Another service. Over https its certificate is checked with the authorities in `files`, or with the system's if there are none;
+/// `keys` are those of [`UpstreamTlsParams`] for errors.
 ///
 /// # Errors
-/// A file of `ca`.
+/// A file of `files`.
 pub fn remote_service(
-    origin: &Origin,
-    ca: Vec<PathBuf>,
-    ca_key: &'static str,
+    server: &TcpOrUnix<Origin>,
+    files: TlsFiles,
+    keys: [&'static str; 3],
 ) -> Result<RemoteService, TlsError> {
-    let params = UpstreamTlsParams {
-        files: TlsFiles { ca, identity: None },
-        ca_key,
-        server_name: origin.bare_host().to_owned(),
-        http2: false,
+    let client = |origin: &Origin| {
+        client_config(&UpstreamTlsParams {
+            files,
+            keys,
+            server_name: origin.bare_host().to_owned(),
+            http2: false,
+        })
     };
-    let tls = origin.is_https().then(|| client_config(&params));
+    let tls = server.tcp().filter(|origin| origin.is_https()).map(client);
     Ok(RemoteService {
-        origin: origin.clone(),
+        server: server.clone(),
         tls: tls.transpose()?.map(|tls| (tls.config, tls.name)),
     })
 }

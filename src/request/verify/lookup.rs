@@ -26,7 +26,7 @@ impl Verifier {
         let key = named.consumer_key;
         match (purpose, named.token) {
             (Purpose::Api | Purpose::OwnToken, Some(token)) => {
-                let access = self.credentials.access(token).await?;
+                let access = self.credentials.access(token, key).await?;
                 if let Some(access) = access.filter(|access| is_of(key, access)) {
                     return Ok(Credential::AccessToken(access.into()));
                 }
@@ -153,8 +153,9 @@ impl<'v> Check<'v> {
         &self,
         access: &AccessCredentials,
     ) -> Result<LocalAccess, VerifyError> {
-        let token = access.token.as_bytes();
-        let found = self.verifier.credentials.access_reloaded(token).await?;
+        let (token, key) = (access.token.as_bytes(), access.consumer.key.as_str());
+        let cached = &self.verifier.credentials;
+        let found = cached.access_reloaded(token, key.as_bytes()).await?;
         let same = |found: &Arc<AccessCredentials>| found.consumer.key == access.consumer.key;
         let found = found.filter(same).ok_or(VerifyRejection::TokenUnknown)?;
         Ok(found.into())

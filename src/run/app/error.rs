@@ -119,9 +119,6 @@ impl StartError {
                 problem: OpenProblem::Unreachable(_) | OpenProblem::ServerFails(_),
                 ..
             })) => Some(Condition::Store),
-            Self::Store(StoreServiceError::Lookup(error)) if error.is_outage() => {
-                Some(Condition::Store)
-            }
             Self::Unavailable(StoreError::Unavailable(_))
             | Self::Nonces(NonceServiceError::Store(StoreError::Unavailable(_))) => store,
             Self::Nonces(NonceServiceError::Redis(

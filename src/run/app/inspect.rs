@@ -116,6 +116,12 @@ pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     if let Some(file) = config.store.file() {
         findings.mode("store.url", &file);
     }
+    if let Some(file) = &config.lookup.secret_file {
+        findings.mode("store.lookup.secret_file", file);
+    }
+    if let Some(key) = &config.lookup.private_key {
+        findings.mode("store.lookup.private_key", key);
+    }
     for (key, file) in config.admin.token_files() {
         findings.mode(key, file);
     }

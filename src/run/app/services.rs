@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     base::{clock::Clock, random, secret::Secret, settings::DataPath},
-    operator::admin::readiness::Readiness,
+    operator::{admin::readiness::Readiness, lookup::Lookup},
     provider::{
         login::{
             self, HttpLogin, LocalLogin, PasswordPool, Throttle, http::LoginEndpoint,
@@ -51,6 +51,8 @@ pub struct Services {
     pub instance_id: Arc<str>,
     /// Consumers, users and tokens.
     pub store: Arc<Store>,
+    /// The application in which others are looked up.
+    pub lookup: Option<Arc<Lookup>>,
     /// Credentials ready for use.
     pub credentials: Arc<Cached>,
     /// Reports the changes of all processes.
@@ -130,12 +132,15 @@ pub async fn open(
     let new_file = params.path.clone().filter(|path| !path.exists());
     let opened = open_window(&params, deadline).await;
     let opened = opened.map_err(NonceServiceError::from)?;
-    let store = open_checked_store(config).await.inspect_err(|_| {
-        // A failed start leaves no new file.
-        if let Some(path) = &new_file {
-            let _ = std::fs::remove_file(path);
-        }
-    })?;
+    let lookup = open_lookup(config)?;
+    let store = open_for_service(config, lookup.as_ref())
+        .await
+        .inspect_err(|_| {
+            // A failed start leaves no new file.
+            if let Some(path) = &new_file {
+                let _ = std::fs::remove_file(path);
+            }
+        })?;
     let metrics = Arc::new(Metrics::default());
     store.count_with(Arc::clone(&metrics));
     let known = store.local_nonces_until().await?;
@@ -199,6 +204,7 @@ pub async fn open(
         clock,
         instance_id: random::identifier()?.into(),
         store,
+        lookup,
         credentials,
         feed,
         nonces,
@@ -216,23 +222,17 @@ pub async fn open(
     })
 }
 
-/// The store to serve from. What a query for credentials of an existing system runs must not reach it: the role is
-/// checked once there is a schema.
-async fn open_checked_store(config: &Config) -> Result<Arc<Store>, StartError> {
-    let lookup = open_lookup(config, Opening::Serve)?;
-    let params = config.store.params(Opening::Serve, lookup.clone());
+/// The store to serve from.
+async fn open_for_service(
+    config: &Config,
+    lookup: Option<&Arc<Lookup>>,
+) -> Result<Arc<Store>, StartError> {
+    let params = config.store.params(Opening::Serve, store::external(lookup));
     let params = params.map_err(StoreServiceError::from)?;
     // It blocks, and meanwhile others are answered.
     let opened = spawn_blocking(|| records::store::open_store(params)).await;
-    let store = opened
-        .map_err(|error| StartError::System(io::Error::other(error)))?
-        .map_err(StoreServiceError::from)?;
-    if let Some(lookup) = lookup {
-        for finding in lookup.check().await.map_err(StoreServiceError::from)? {
-            tracing::warn!("store.lookup.url: {finding}");
-        }
-    }
-    Ok(store)
+    let opened = opened.map_err(|error| StartError::System(io::Error::other(error)))?;
+    Ok(opened.map_err(StoreServiceError::from)?)
 }
 
 /// The service that checks passwords, and the pool that hashes new ones.

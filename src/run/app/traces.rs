@@ -30,17 +30,14 @@ use tokio::{
 };
 
 use crate::{
+    base::tls::TlsFiles,
     request::forward::tls::remote_service,
     telemetry::{
         causes::causes,
         metrics::Family,
         traces::{QUEUE, TraceMessage, Traces},
     },
-    wire::{
-        origin::HttpUrl,
-        outbound::{self, RemoteService},
-        server::tls::TlsError,
-    },
+    wire::{address::TcpOrUnix, origin::HttpUrl, outbound::RemoteService, server::tls::TlsError},
 };
 
 /// The most spans of one export, about.
@@ -120,7 +117,11 @@ fn target(url: &HttpUrl) -> Result<RemoteService, TlsError> {
     });
     let (ca_key, ca) = authorities.unzip();
     let ca_key = ca_key.unwrap_or("telemetry.otlp_endpoint");
-    remote_service(&url.origin, ca.into_iter().collect(), ca_key)
+    let files = TlsFiles {
+        ca: ca.into_iter().collect(),
+        identity: None,
+    };
+    remote_service(&TcpOrUnix::Tcp(url.origin.clone()), files, [ca_key; 3])
 }
 
 fn exporter(url: &HttpUrl, is_failing: Arc<AtomicBool>) -> Result<SpanExporter, TracesError> {
@@ -233,7 +234,7 @@ impl HttpClient for Client {
 impl Client {
     async fn post(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let deadline = Instant::now() + TIMEOUT;
-        let host = self.target.origin.authority().parse()?;
+        let host = self.target.host().parse()?;
         let headers = request.headers_mut();
         headers.insert(header::HOST, host);
         headers.insert(
@@ -242,8 +243,7 @@ impl Client {
         );
         let target = request.uri().path_and_query().cloned();
         *request.uri_mut() = target.map_or_else(Uri::default, Uri::from);
-        let stream = self.target.connect(deadline).await?;
-        let (status, body) = timeout_at(deadline, outbound::exchange(stream, request)).await??;
+        let (status, body) = self.target.ask(request, deadline).await?;
         Ok(Response::builder().status(status).body(body.into())?)
     }
 }

@@ -59,14 +59,9 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         Ok(noted?)
     });
     every(tasks, LOOK_EVERY, services, None, async |services| {
-        match services.store.check_external() {
-            Err(error) => {
-                let cause = causes(&error);
-                services
-                    .conditions
-                    .set_logged_elsewhere(Condition::Lookup, cause);
-            }
-            Ok(()) => services.conditions.set(Condition::Lookup, None),
+        if let Some(lookup) = &services.lookup {
+            let trouble = lookup.trouble().await;
+            services.conditions.set(Condition::Lookup, trouble);
         }
         Ok(())
     });

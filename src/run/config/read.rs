@@ -32,10 +32,16 @@ use crate::{
 
 const PREFIX: &str = "COUNTERSIGN__";
 /// Keys of an earlier version, each with what to do.
-const REMOVED: [(&str, &str); 1] = [(
-    "pages.contrast",
-    "this key was removed: text in an accent always has a contrast of at least 4.5 to 1; remove it",
-)];
+const REMOVED: [(&str, &str); 3] = [
+    (
+        "pages.contrast",
+        "this key was removed: text in an accent always has a contrast of at least 4.5 to 1; remove it",
+    ),
+    ("store.lookup.consumer_sql", BY_SQL),
+    ("store.lookup.token_sql", BY_SQL),
+];
+const BY_SQL: &str = "this key was removed: records are looked up over HTTP instead of by SQL; remove it, and let store.lookup.url be \
+                      the URL of an endpoint of the application that runs the query (docs/lookup.md)";
 /// The variable with the directory of the files that the process writes.
 const DATA_VARIABLE: &str = "COUNTERSIGN_DATA";
 

@@ -102,6 +102,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
         cors_origins,
         upstream,
         store,
+        lookup,
         login,
         identity_headers,
         parameter_headers,
@@ -343,21 +344,6 @@ fn store(config: &Config, found: &mut Findings) {
     let shared = config.nonce_scope() == NonceScope::Shared;
     let nonces = config.nonce.url.as_ref();
     let no_redis = nonces.and_then(|url| redis::RedisUrl::parse(url.expose()).err());
-    let lookup = &config.lookup;
-    let query = [
-        ("store.lookup.consumer_sql", &lookup.consumer_sql),
-        ("store.lookup.token_sql", &lookup.token_sql),
-    ];
-    let query = query.iter().find(|(_, sql)| sql.is_some());
-    let lookup_url = lookup.url.as_ref();
-    let no_postgres = lookup_url.and_then(|url| postgres::PostgresUrl::parse(url.expose()).err());
-    report! { found;
-        ["store.lookup.url"] if let Some((key, _)) = query.filter(|_| lookup_url.is_none()) =>
-            "missing, since {key} is set; write the URL of the database in which the query runs, with a role of its own";
-        ["store.lookup.url"] if lookup_url.is_some() && query.is_none() =>
-            "no query uses it; set store.lookup.consumer_sql or store.lookup.token_sql, or leave it out";
-        ["store.lookup.url"] if let Some(problem) = no_postgres => "{problem}";
-    }
     report! { found;
         ["store.url"] if let Some(problem) = problem => "{problem}";
         ["nonce.url"] if nonces.is_some() && config.store.file().is_some() =>
@@ -379,13 +365,40 @@ fn store(config: &Config, found: &mut Findings) {
     }
 }
 
+fn lookup(config: &Config, found: &mut Findings) {
+    let lookup = &config.lookup;
+    let url = lookup.url.as_ref();
+    let is_https = url.is_some_and(EndpointUrl::is_https);
+    let files = [
+        ("store.lookup.secret_file", lookup.secret_file.is_some()),
+        ("store.lookup.ca", !lookup.ca.is_empty()),
+        ("store.lookup.certificate", lookup.certificate.is_some()),
+        ("store.lookup.private_key", lookup.private_key.is_some()),
+    ];
+    let written = files.iter().find(|(_, written)| *written);
+    report! { found;
+        ["store.lookup.url"] if let Some((key, _)) = written.filter(|_| url.is_none()) =>
+            "missing, since {key} is set; write the URL of the application's endpoint";
+        ["store.lookup.url"] if url.is_some_and(EndpointUrl::is_in_clear) =>
+            "secrets would cross the network in clear; write https://";
+        ["store.lookup.secret_file"] if url.is_some() && lookup.secret_file.is_none() =>
+            "missing, since store.lookup.url is set; write the path of a file that openssl rand -hex 32 made";
+        ["store.lookup.private_key"] if lookup.certificate.is_some() != lookup.private_key.is_some() =>
+            "store.lookup.certificate and its key go together; set both or neither";
+    }
+    for (key, written) in &files[1..] {
+        report! { found;
+            [key] if *written && url.is_some() && !is_https =>
+                "store.lookup.url is not https://, so there is no TLS; leave it out, or write https://";
+        }
+    }
+}
+
 fn login(config: &Config, found: &mut Findings) {
     let (check, login) = (&config.password_check, &config.login);
     let header = check.backend == LoginMethod::Header;
     let (http, url) = (check.backend == LoginMethod::Http, check.url.as_ref());
-    let in_clear = url.is_some_and(|EndpointUrl { origin, .. }| {
-        origin.scheme == Scheme::Http && !origin.is_loopback()
-    });
+    let in_clear = url.is_some_and(EndpointUrl::is_in_clear);
     report! { found;
         ["login.url"] if http && url.is_none() =>
             "missing, since login.backend is \"http\"; write the URL that checks passwords";

@@ -205,17 +205,10 @@ fn nonce(config: &Config, found: &mut Findings) {
 fn store(config: &Config, found: &mut Findings) {
     let cache = &config.cache;
     let store = config.store.file().is_none().then_some(&config.store.url);
-    for (key, url) in [
-        ("store.url", store),
-        ("store.lookup.url", config.lookup.url.as_ref()),
-    ] {
-        let url = url.and_then(|url| postgres::PostgresUrl::parse(url.expose()).ok());
-        report! { found;
-            [key] if let Some(url) = url.filter(postgres::PostgresUrl::is_in_clear) =>
-                "passwords and secrets cross the network to {} in clear; write sslmode=verify-full", url.location();
-        }
-    }
+    let url = store.and_then(|url| postgres::PostgresUrl::parse(url.expose()).ok());
     report! { found;
+        ["store.url"] if let Some(url) = url.filter(postgres::PostgresUrl::is_in_clear) =>
+            "passwords and secrets cross the network to {} in clear; write sslmode=verify-full", url.location();
         ["store.encryption_key_file"] if config.store.encryption_key_file.is_empty() =>
             "secrets are not encrypted in the store and in every backup of it; set the file of a key";
         ["cache.stale_if_error"] if cache.stale_if_error > Duration::from_secs(300) =>

@@ -3,7 +3,7 @@
 //! Promise (Signatures): `explain` rejects a request that the server would reject for its time, a used nonce, its method or a state; if
 //! it cannot know, it says so. Also in `src/cli/explain/tests.rs`.
 //! Promise (Permissions and identity): A revocation, a rotation and a disabled consumer or user take effect within a second, in every
-//! process that reaches the store. Changes in the tables of an existing system (`store.lookup`) take effect after `cache.ttl`; open
+//! process that reaches the store. Changes in an application with records (`store.lookup`) take effect after `cache.ttl`; open
 //! WebSockets stay open. Also in `tests/acceptance/provider/sessions.rs`, `src/records/store/cached/tests`.
 //! Promise (Storage and operation): A call signed with the previous secret during the grace period of a rotation is marked in its log
 //! line and counted.

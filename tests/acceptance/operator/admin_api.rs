@@ -25,8 +25,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Call, Connection, Consumer, Operator, PATIENCE, Postgres, Proxy, Token, Upstream,
-    Visitor, has, now, proxy::Builder, rows, signer, until, within,
+    Answer, Application, Call, Connection, Consumer, Operator, PATIENCE, Postgres, Proxy, Token,
+    Upstream, Visitor, application::consumer_record, has, now, proxy::Builder, rows, signer, until,
+    within,
 };
 
 const WRITE: &str = "the-token-that-writes-0123456789";
@@ -498,14 +499,10 @@ fn a_consumer_signs_with_the_secret_and_the_key_that_were_given() {
 
 #[test]
 fn a_consumer_of_another_system_is_not_changed_here() {
-    let (server, upstream) = (Postgres::start(), Upstream::start());
-    let store = format!(
-        "store.lookup.url = '{}'\n\
-         store.lookup.consumer_sql = \"SELECT 'theirs' AS key, 'secret' AS secret, NULL AS name, '' AS permissions, \
-         true AS enabled WHERE $1 = 'theirs'\"",
-        server.database()
-    );
-    let proxy = with_api(&upstream, &store).start();
+    let application = Application::with([consumer_record("theirs", "secret")]);
+    let proxy = application
+        .looked_up_by(with_api(&Upstream::start(), ""))
+        .start();
     done(
         &proxy,
         "POST",
@@ -525,7 +522,7 @@ fn a_consumer_of_another_system_is_not_changed_here() {
         let problem = send(&proxy, method, path, body.clone())
             .has_status(409)
             .json();
-        has(text(&problem["detail"]), &["store.lookup.consumer_sql"]);
+        has(text(&problem["detail"]), &["store.lookup.url"]);
         let unknown = path.replace("theirs", "nobodys");
         send(&proxy, method, &unknown, body.clone()).has_status(404);
         let ours = send(&proxy, method, &path.replace("theirs", "ours"), body);
@@ -534,7 +531,7 @@ fn a_consumer_of_another_system_is_not_changed_here() {
     }
     let ended = proxy.command(&["consumer", "disable", "theirs"]);
     assert_eq!(ended.code(), Some(1));
-    has(&ended.stderr, &["store.lookup.consumer_sql"]);
+    has(&ended.stderr, &["store.lookup.url"]);
     // Nothing of it has changed.
     let consumer = Consumer::new("theirs", "secret");
     let call = || Call::get("/x").by(&consumer);

@@ -64,37 +64,6 @@ fn a_database_whose_encoding_lacks_characters_is_refused() {
     }
 }
 
-#[test]
-fn text_that_the_database_of_a_lookup_lacks_is_in_none_of_its_rows() {
-    let (api, server) = (Upstream::start(), Postgres::start());
-    let lookup = encoded(&server, "LATIN1");
-    server.sql(
-        "latin1",
-        "CREATE TABLE tokens (token text, secret text);
-         INSERT INTO tokens VALUES ('caf' || chr(233), 'one');
-         CREATE ROLE reader LOGIN; GRANT SELECT ON tokens TO reader",
-    );
-    let lookup = lookup.replace("postgres@", "reader@");
-    let url = server.database();
-    let proxy = on(&api, &url)
-        .config(&format!(
-            "store.lookup.url = '{lookup}'\nstore.lookup.token_sql = \"SELECT token, secret, 'shop' AS consumer, '7' AS \
-             user_id, NULL::text AS permissions, NULL::bigint AS expires_at, false AS revoked FROM tokens WHERE token = $1\""
-        ))
-        .start();
-    let consumer = proxy.consumer_with("Shop", "--key shop");
-    let call = |token: &str, secret| {
-        Call::get("/a")
-            .by(&consumer)
-            .with(&Token::new(token, secret))
-    };
-    for token in TOKENS {
-        proxy.rejects(call(token, "one"), 401, "token_rejected");
-    }
-    proxy.passes(call("café", "one"));
-    assert_eq!(proxy.logged(&[" ERROR "]), 0);
-}
-
 /// PgBouncer in front of a server, ended when this is dropped.
 struct Pooler {
     child: Child,

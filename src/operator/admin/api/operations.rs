@@ -14,10 +14,6 @@ use super::{ApiResult, Call};
 pub(super) const DOCUMENT: &str = include_str!("openapi.json");
 
 /// An operation: what a method does on a path.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "some fields are for the OpenAPI document")
-)]
 pub(super) struct ApiOperation {
     /// The method; HEAD is served as GET.
     pub(super) method: Method,
@@ -118,10 +114,13 @@ pub(super) fn allow(operations: &[(&ApiOperation, String)]) -> String {
 /// The one body that may be left out.
 pub(super) const OPTIONAL: &str = "Rotation";
 
+/// The operation that a token with the scope `lookup` may call.
+pub(super) const FORGET: &str = "forgetLookup";
+
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every operation; those of one path follow each other.
-pub(super) static OPERATIONS: [ApiOperation; 28] = [
+pub(super) static OPERATIONS: [ApiOperation; 29] = [
     operation(Method::GET, "/v1/openapi.json", "describeApi", |call| Box::pin(call.describe_api()))
         .summary("Describes this API")
         .shows(200, "Document"),
@@ -218,6 +217,9 @@ pub(super) static OPERATIONS: [ApiOperation; 28] = [
     operation(Method::DELETE, "/v1/tokens/{token}", "revokeToken", |call| Box::pin(call.revoke_token()))
         .summary("Revokes an access token for good")
         .fails(&[404, 409, 412]),
+    operation(Method::POST, "/v1/lookup/forget", FORGET, |call| Box::pin(call.forget_lookup()))
+        .summary("Forgets what was read about a consumer or an access token of store.lookup, in every process within a second")
+        .takes("ChangedRecord"),
     operation(Method::GET, "/v1/rejections", "listRejections", |call| Box::pin(call.list_rejections()))
         .summary("Lists the last rejected or failed calls of this process, the newest first: 20 of each registered consumer, \
                   1,000 of other callers, and 1,000 faults")

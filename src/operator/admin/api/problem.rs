@@ -39,6 +39,9 @@ pub(super) enum ApiError {
     /// The token can only read.
     #[error("this token can only read; use the token of admin.token_file")]
     ReadOnly,
+    /// The token can only report changes.
+    #[error("this token can only call POST /v1/lookup/forget; use the token of admin.token_file")]
+    LookupOnly,
     /// The API has no such path.
     #[error("the API has no such path; /v1/openapi.json lists all")]
     NotFound,
@@ -90,7 +93,7 @@ impl ApiError {
                 let challenge = format!("Bearer realm=\"countersign admin\"{error}");
                 problem_response(401, detail).field("WWW-Authenticate", challenge)
             }
-            Self::ReadOnly => problem_response(403, detail),
+            Self::ReadOnly | Self::LookupOnly => problem_response(403, detail),
             Self::NotFound => problem_response(404, detail),
             Self::Method(allow) => problem_response(405, detail).field("Allow", allow),
             Self::MediaType => problem_response(415, detail),

@@ -23,9 +23,12 @@ use crate::{
         manage::{InvalidInput, ManageError, new_user, view},
         reasons,
     },
-    provider::respond::OwnResponse,
+    provider::{
+        issue::registration::{self, InvalidText},
+        respond::OwnResponse,
+    },
     records::store::{
-        port::{AuditEntry, AuditFilter, RecordFilter, TokenFilter},
+        port::{AuditEntry, AuditFilter, Change, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
     request::rejections::{KeptCall, ReasonCount},
@@ -64,6 +67,16 @@ pub(super) struct NewToken {
     user: UserId,
     /// The permissions that it grants; by default all of the consumer's.
     permissions: Option<Vec<Permission>>,
+}
+
+/// The body of `POST /v1/lookup/forget`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChangedRecord {
+    /// The key of a consumer that has changed.
+    consumer_key: Option<ConsumerKey>,
+    /// An access token that has changed.
+    token: Option<String>,
 }
 
 /// The body of `POST /v1/explain`.
@@ -149,10 +162,15 @@ impl Call<'_> {
         tag(&self.backend.manage.view(consumer))
     }
 
-    async fn consumer_response(&self, consumer: Consumer) -> ApiResult {
+    async fn consumer_response(
+        &self,
+        consumer: Consumer,
+        looked_up_at: Option<UnixTime>,
+    ) -> ApiResult {
         let tag = self.consumer_tag(&consumer);
         let views = self.backend.manage.views(vec![consumer]).await?;
-        let view = views.into_iter().next().map(|(_, view)| view);
+        let view = views.into_iter().next();
+        let view = view.map(|(_, view)| view::with_lookup(view, looked_up_at));
         Ok(json_response(200, view).field("ETag", tag))
     }
 
@@ -188,15 +206,15 @@ impl Call<'_> {
     }
 
     pub(super) async fn show_consumer(&self) -> ApiResult {
-        let consumer = self.backend.manage.consumer(&self.key()?).await?;
-        self.consumer_response(consumer).await
+        let found = self.backend.manage.consumer_found(&self.key()?).await?;
+        self.consumer_response(found.0, found.1).await
     }
 
     pub(super) async fn change_consumer(&self) -> ApiResult {
         let (manage, key) = (&self.backend.manage, self.key()?);
         let guard = self.consumer_guard();
         let changed = manage.patch_consumer(&self.actor, &key, Some(&guard), &self.body);
-        self.consumer_response(changed.await?).await
+        self.consumer_response(changed.await?, None).await
     }
 
     pub(super) async fn remove_consumer(&self) -> ApiResult {
@@ -415,8 +433,10 @@ impl Call<'_> {
     }
 
     pub(super) async fn show_token(&self) -> ApiResult {
-        let token = self.backend.manage.token(&self.segment, true).await?;
-        Ok(json_response(200, &token).field("ETag", tag(&token)))
+        let found = self.backend.manage.token_found(&self.segment, true);
+        let (token, looked_up_at) = found.await?;
+        let view = view::with_lookup(view::members(&token), looked_up_at);
+        Ok(json_response(200, view).field("ETag", tag(&token)))
     }
 
     pub(super) async fn revoke_token(&self) -> ApiResult {
@@ -476,6 +496,29 @@ impl Call<'_> {
             Value::Object(members)
         };
         Ok(paged(found.await?, page, view, next))
+    }
+
+    pub(super) async fn forget_lookup(&mut self) -> ApiResult {
+        let change = match typed(std::mem::take(&mut self.body))? {
+            ChangedRecord {
+                consumer_key: Some(key),
+                token: None,
+            } => Change::Consumer(key),
+            ChangedRecord {
+                consumer_key: None,
+                token: Some(token),
+            } => {
+                let invalid = |error: InvalidText| InvalidInput::member("token", error.to_string());
+                registration::token(&token).map_err(invalid)?;
+                Change::AccessToken(token)
+            }
+            ChangedRecord { .. } => {
+                let problem = "give consumer_key or token, one of the two";
+                return Err(InvalidInput::member("consumer_key", problem).into());
+            }
+        };
+        self.backend.manage.forget_external(change).await?;
+        Ok(no_content())
     }
 
     pub(super) async fn explain(&mut self) -> ApiResult {

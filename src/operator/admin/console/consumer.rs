@@ -49,6 +49,8 @@ struct ConsumerPage<'a> {
     started: Moment,
     rejections: String,
     may_write: bool,
+    /// The time at which the application had it, if it is one of the application.
+    looked_up: Option<Moment>,
     is_enabled: bool,
     /// `?key=` of this consumer.
     query: String,
@@ -77,7 +79,9 @@ impl ConsoleRequest<'_> {
     }
 
     pub(super) async fn consumer(&self) -> Result<OwnResponse> {
-        let consumer = self.named_consumer().await?;
+        let key: Option<ConsumerKey> = self.field("key").parse().ok();
+        let key = key.ok_or(Rejected::NotFound)?;
+        let (consumer, looked_up_at) = self.backend.manage.consumer_found(&key).await?;
         let key = consumer.key.as_str();
         let mut views = self.backend.manage.views(vec![consumer.clone()]).await?;
         let view = views.pop().map(|(_, view)| view).unwrap_or_default();
@@ -134,7 +138,8 @@ impl ConsoleRequest<'_> {
             reasons_have_consumers: false,
             started: self.moment(self.admin.shared.rejections.since),
             rejections: path("/rejections", &[("consumer", key)]),
-            may_write: self.may_write(),
+            may_write: self.may_write() && looked_up_at.is_none(),
+            looked_up: looked_up_at.map(|at| self.moment(at)),
             is_enabled: consumer.enabled,
             query: path("", &[("key", key)]),
             tokens: self.some_tokens(filter).await?,

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     operator::admin::{
         Admin, Backend,
-        tokens::{Denied, TokenHolder},
+        tokens::{Denied, TokenHolder, TokenKind},
     },
     provider::{
         pages::{form::Form, return_to::local_path},
@@ -89,6 +89,10 @@ impl LoginRequest<'_> {
                 .token_guard()
                 .check(tokens, token.trim().as_bytes(), self.peer);
         let holder = match checked {
+            Ok(holder) if holder.kind == TokenKind::Lookup => {
+                let text = "This token can only call POST /v1/lookup/forget.";
+                return self.form(403, &to, Some(text));
+            }
             Ok(holder) => holder,
             Err(Denied::Throttled(wait)) => {
                 let text = format!(

@@ -78,6 +78,17 @@ impl ConsoleRequest<'_> {
             .iter()
             .map(|it| Hit::new("consumer", it.key.as_str(), &it.name, "/consumer", "key"));
         hits.splice(0..0, consumers);
+        // One that the application has is found by its whole key.
+        if !hits.iter().any(|hit| hit.id == q)
+            && let Ok(key) = q.parse()
+            && let Ok((consumer, Some(_))) = manage.consumer_found(&key).await
+        {
+            let key = consumer.key.as_str();
+            hits.insert(
+                0,
+                Hit::new("consumer", key, &consumer.name, "/consumer", "key"),
+            );
+        }
         let start = q.trim_end_matches('…');
         if start.chars().count() == SHOWN_TOKEN_CHARS
             && let Ok(token) = manage.token(start, false).await

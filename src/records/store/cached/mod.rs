@@ -144,23 +144,24 @@ impl Cached {
             return Ok(None);
         };
         let name = &name;
-        let read = |stamp: Stamp| async move {
-            let found = self.store.consumer_from(name).await?;
+        let read = |stamp: Stamp, is_refresh| async move {
+            let found = self.store.consumer_from(name, is_refresh).await?;
             Ok(found.map(|(consumer, source)| {
                 ConsumerCredentials::new(consumer, stamp.found_in(source))
             }))
         };
-        self.consumers.find(key, now, |_| true, read).await
+        self.consumers.find(key, None, now, |_| true, read).await
     }
 
-    /// Finds an access token as sent, with its consumer. The caller checks whether that consumer signed.
+    /// Finds an access token as sent, with its consumer. The caller checks whether that consumer signed. `key` is the consumer key that
+    /// was sent with it: only for a known one is an application asked.
     ///
     /// # Errors
     /// The store's, where nothing usable is cached.
     ///
     /// # Cancel safety
     /// Others who wait for the same record are not disturbed.
-    pub async fn access(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
+    pub async fn access(&self, token: &[u8], key: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
         let now = self.clock.now();
         if let Some(found) = self.access.fresh(token, now) {
             let is_current = self.consumers.is_fresh(&found.consumer, now) || {
@@ -174,11 +175,30 @@ impl Cached {
                 return Ok(Some(found));
             }
         }
+        Box::pin(self.access_from_store(token, key, now)).await
+    }
+
+    /// Finds an access token that the cache does not have.
+    async fn access_from_store(
+        &self,
+        token: &[u8],
+        key: &[u8],
+        now: UnixTime,
+    ) -> Result<Option<Arc<AccessCredentials>>> {
         let Some(name) = text(token).filter(|token| token.len() <= MAX_TOKEN_BYTES) else {
             return Ok(None);
         };
-        let read = |stamp: Stamp| async move {
-            let Some((token, source)) = self.store.access_token_from(name).await? else {
+        let asker = match self.store.has_external() {
+            true => match self.consumer_at(key, now).await? {
+                Some(consumer) => Some(consumer.key.clone()),
+                None => return Ok(None),
+            },
+            false => None,
+        };
+        let asker = asker.as_ref();
+        let read = |stamp: Stamp, is_refresh| async move {
+            let found = self.store.access_token_from(name, asker, is_refresh);
+            let Some((token, source)) = found.await? else {
                 return Ok(None);
             };
             let stamp = stamp.found_in(source);
@@ -188,7 +208,8 @@ impl Cached {
         };
         let may_serve_stale =
             |found: &AccessCredentials| self.consumers.may_serve_stale(&found.consumer, now);
-        Box::pin(self.access.find(token, now, may_serve_stale, read)).await
+        let find = self.access.find(token, asker, now, may_serve_stale, read);
+        find.await
     }
 
     /// The moment of a look-up that begins now.
@@ -221,11 +242,15 @@ impl Cached {
     ///
     /// # Errors
     /// The store's.
-    pub async fn access_reloaded(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
+    pub async fn access_reloaded(
+        &self,
+        token: &[u8],
+        key: &[u8],
+    ) -> Result<Option<Arc<AccessCredentials>>> {
         let known = self.access.fresh(token, self.clock.now());
         self.announced.advance();
         self.access.remove(token).await;
-        let found = self.access(token).await?;
+        let found = self.access(token, key).await?;
         if let (Some(known), Some(found)) = (known, &found)
             && found.touch_as(&known)
         {

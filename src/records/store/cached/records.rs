@@ -13,7 +13,7 @@ use super::{
     stamp::{Announced, Stamp, in_32_bits, is_within},
 };
 use crate::{
-    base::{clock::UnixTime, hashed::Hashed},
+    base::{clock::UnixTime, hashed::Hashed, names::ConsumerKey},
     records::store::{Result, StoreError},
     telemetry::metrics::per_thread::Counter,
 };
@@ -60,7 +60,15 @@ pub(super) trait CacheEntry: Send + Sync + 'static {
 /// The outcome of a read. It is used again only if the record is unknown, for `negative_ttl`.
 struct Outcome<V> {
     stamp: Stamp,
+    /// The consumer for which the record was looked up.
+    asker: Option<ConsumerKey>,
     found: Option<Arc<V>>,
+}
+
+impl<V> Outcome<V> {
+    fn is_unknown_to(&self, asker: Option<&ConsumerKey>) -> bool {
+        self.found.is_none() && self.asker.as_ref() == asker
+    }
 }
 
 /// The cache of one kind of record.
@@ -117,7 +125,7 @@ impl<V: CacheEntry> RecordCache<V> {
         self.known(key).filter(|entry| {
             let stamp = entry.stamp();
             is_within(&stamp.read_at, self.settings.ttl, now)
-                && (stamp.is_external || self.is_within_stale_limit(entry, now))
+                && (self.is_feed_read(now) || self.is_within_stale_limit(entry, now))
         })
     }
 
@@ -127,12 +135,16 @@ impl<V: CacheEntry> RecordCache<V> {
         found.is_some_and(|found| Arc::ptr_eq(&found, entry))
     }
 
-    /// Whether less than `stale_if_error` has passed since the store was last known to answer, for this record or with the
-    /// end of its feed. A revocation may have been missed since.
+    /// Whether the end of the feed was read less than `stale_if_error` ago. A revocation may have been missed since.
+    fn is_feed_read(&self, now: UnixTime) -> bool {
+        let span = self.settings.stale_if_error;
+        is_within(&self.announced.feed_read_at, span, now)
+    }
+
+    /// Whether less than `stale_if_error` has passed since the record was last known: by a read of it, or of the feed.
     fn is_within_stale_limit(&self, entry: &V, now: UnixTime) -> bool {
         let (span, stamp) = (self.settings.stale_if_error, entry.stamp());
-        !stamp.is_external && is_within(&self.announced.feed_read_at, span, now)
-            || is_within(&stamp.read_at, span, now)
+        !stamp.is_external && self.is_feed_read(now) || is_within(&stamp.read_at, span, now)
     }
 
     /// Whether this entry, which another one refers to, may be used while the store fails.
@@ -142,20 +154,22 @@ impl<V: CacheEntry> RecordCache<V> {
             && self.is_within_stale_limit(entry, now)
     }
 
-    /// Finds a record that [`Self::fresh`] did not find: it is remembered as unknown, or read with `read`.
-    /// `may_serve_stale` says whether the entries that an entry depends on may be used while the store fails.
+    /// Finds a record that [`Self::fresh`] did not find: it is remembered as unknown, or read with `read`, whose second argument says
+    /// whether it was known before. `may_serve_stale` says whether the entries that an entry depends on may be used while the store fails.
+    /// A record that is unknown to one `asker` may exist for another.
     pub(super) async fn find<F>(
         &self,
         key: &[u8],
+        asker: Option<&ConsumerKey>,
         now: UnixTime,
         may_serve_stale: impl Fn(&V) -> bool,
-        read: impl Fn(Stamp) -> F,
+        read: impl Fn(Stamp, bool) -> F,
     ) -> Result<Option<Arc<V>>>
     where
         F: Future<Output = Result<Option<V>>>,
     {
         match self.reads.get(key).await {
-            Some(outcome) if outcome.found.is_some() => self.reads.invalidate(key).await,
+            Some(outcome) if !outcome.is_unknown_to(asker) => self.reads.invalidate(key).await,
             Some(outcome) if self.announced.is_current(&outcome.stamp) => {
                 self.counts.negative_hits.inc();
                 return Ok(None);
@@ -177,7 +191,7 @@ impl<V: CacheEntry> RecordCache<V> {
             let outcome = self.reads.try_get_with(Arc::from(key), async {
                 let (stamp, old) = (stamp(), self.known(key));
                 let generation = stamp.generation;
-                let found = match read(stamp).await {
+                let found = match read(stamp, old.is_some()).await {
                     Ok(Some(new)) => Some(self.keep(new, old, now)),
                     Ok(None) => {
                         self.drop_entry(key);
@@ -193,13 +207,19 @@ impl<V: CacheEntry> RecordCache<V> {
                     },
                 };
                 let stamp = Stamp::new(generation, now);
-                Ok(Arc::new(Outcome { stamp, found }))
+                let asker = asker.cloned();
+                Ok(Arc::new(Outcome {
+                    stamp,
+                    asker,
+                    found,
+                }))
             });
             let outcome = outcome.await.map_err(|error| {
                 self.counts.errors.inc();
                 shared(error)
             })?;
-            let is_current = self.announced.is_unchanged_since(&outcome.stamp);
+            let is_current = self.announced.is_unchanged_since(&outcome.stamp)
+                && (outcome.found.is_some() || outcome.is_unknown_to(asker));
             // A record that was found is in the cache. An outcome that is not current may be older than a change before this call.
             if !is_current || outcome.found.is_some() {
                 self.reads.invalidate(key).await;
@@ -209,7 +229,7 @@ impl<V: CacheEntry> RecordCache<V> {
             }
         }
         // A change was announced during each shared read. A read of this call alone is at least as new as the call.
-        let found = read(stamp()).await;
+        let found = read(stamp(), self.known(key).is_some()).await;
         found
             .map(|found| found.map(Arc::new))
             .inspect_err(|_| self.counts.errors.inc())

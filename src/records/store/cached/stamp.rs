@@ -62,7 +62,7 @@ pub(super) struct Stamp {
     pub(super) generation: u64,
     /// While the entry was in moka, no change had been announced since.
     is_confirmed: AtomicBool,
-    /// The record is not in the store, so that the feed says nothing about it.
+    /// The record is not in the store: a feed without a change of it does not show that it is still the same.
     pub(super) is_external: bool,
     /// The beginning of the read, or of the last one that found the same, in seconds since 1970.
     pub(super) read_at: AtomicU32,

@@ -31,20 +31,18 @@ use super::{
 };
 use crate::records::nonce::SharedWindow;
 
-mod lookup;
 mod nonces;
 mod pool;
 mod schema;
 mod url;
 
-pub use lookup::{Lookup, LookupError, LookupParams};
 pub use url::{PostgresUrl, PostgresUrlError};
 
 use pool::{Conn, PostgresPool, Purpose, Server, Timeouts, statement_timeout};
 
 type DynError = Box<dyn std::error::Error + Sync + Send>;
 
-/// The time for which the servers are tried when a store or a look-up is opened.
+/// The time for which the servers are tried when a store is opened.
 const REACH: Duration = Duration::from_secs(5);
 /// The time for a change of a consumer or user, which may touch many tokens, and for any use case of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
@@ -74,11 +72,8 @@ impl PostgresStore {
             tls,
             thread: thread.handle(),
             timeouts: Timeouts::of(opening),
-            search_path: Some(schema::SEARCH_PATH),
-            name: "postgres",
         };
-        let purposes = [Purpose::UseCases, Purpose::Nonces];
-        let pool = PostgresPool::new(server, purposes, Arc::clone(&changed));
+        let pool = PostgresPool::new(server, Arc::clone(&changed));
         let pool = Arc::new(pool.map_err(|error| OpenProblem::Failed(error.into()))?);
         thread.spawn(Arc::clone(&pool).listen());
         Ok(Self {

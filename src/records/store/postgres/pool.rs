@@ -27,6 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     COMMAND_TIMEOUT, PostgresFault, REACH,
+    schema::SEARCH_PATH,
     url::{CONNECT_TIMEOUT, Servers},
 };
 use crate::records::store::{
@@ -35,18 +36,13 @@ use crate::records::store::{
     outage::{Outage, jittered},
 };
 
-/// The purpose of a connection. A connection is never used for another purpose: a query of the operator may run code of
-/// others, which can change the settings of its session.
+/// The purpose of a connection. A connection is never used for another purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Use cases of the store.
     UseCases,
     /// Nonces of the store; one more connection listens.
     Nonces,
-    /// The query for consumers of an existing system.
-    Consumers,
-    /// The query for access tokens of an existing system.
-    Tokens,
 }
 
 impl Purpose {
@@ -55,7 +51,6 @@ impl Purpose {
         match self {
             Self::UseCases => 16,
             Self::Nonces => 3,
-            Self::Consumers | Self::Tokens => 4,
         }
     }
 }
@@ -113,10 +108,6 @@ pub(super) struct Server {
     pub(super) thread: Handle,
     /// The times that callers wait.
     pub(super) timeouts: Timeouts,
-    /// The setting of `search_path`; `None`: as the server has it for the role.
-    pub(super) search_path: Option<&'static str>,
-    /// Its name in the log.
-    pub(super) name: &'static str,
 }
 
 /// Makes connections on the thread of the store: the runtimes of callers may end before them.
@@ -207,19 +198,13 @@ impl PostgresPool {
     ///
     /// # Errors
     /// The pool cannot be made.
-    pub(super) fn new(
-        server: Server,
-        purposes: [Purpose; 2],
-        changed: Arc<Notify>,
-    ) -> Result<Self, BuildError> {
+    pub(super) fn new(server: Server, changed: Arc<Notify>) -> Result<Self, BuildError> {
         let settings = settings(&server).into();
         let Server {
             servers,
             tls,
             thread,
             timeouts,
-            name,
-            ..
         } = server;
         let named = servers.named.clone();
         let connector = Connector {
@@ -239,12 +224,11 @@ impl PostgresPool {
                 .create_timeout(Some(CONNECT_TIMEOUT.max(timeouts.connection)));
             Ok((purpose, pool.build()?))
         };
-        let [first, second] = purposes;
         Ok(Self {
-            pools: [pool(first)?, pool(second)?],
+            pools: [pool(Purpose::UseCases)?, pool(Purpose::Nonces)?],
             connector,
             timeouts,
-            outage: Outage::none(name),
+            outage: Outage::none("postgres"),
             changed,
         })
     }
@@ -278,16 +262,7 @@ impl PostgresPool {
         Ok(())
     }
 
-    /// Tries to reach a server, for longer than a request would.
-    ///
-    /// # Errors
-    /// The last failure.
-    pub(super) async fn reach(&self) -> Result<()> {
-        let reached = timeout(REACH, self.probe()).await;
-        reached.unwrap_or_else(|_| Err(PostgresFault::Silent.into()))
-    }
-
-    /// Reaches a server as [`Self::reach`] does, and looks at what its sessions are.
+    /// Tries to reach a server, for longer than a request would, and looks at what its sessions are.
     ///
     /// # Errors
     /// The last failure.
@@ -420,10 +395,8 @@ fn settings(server: &Server) -> String {
     let statement = statement_timeout(server.timeouts.request);
     // A process that hangs in a transaction must not block the others for long.
     let idle = statement.max(2000);
-    let path = server.search_path;
-    let path = path.map_or_else(String::new, |path| format!("SET search_path = {path}; "));
     format!(
-        "{path}SET statement_timeout = {statement}; SET idle_in_transaction_session_timeout = {idle}; \
+        "SET search_path = {SEARCH_PATH}; SET statement_timeout = {statement}; SET idle_in_transaction_session_timeout = {idle}; \
          SET client_min_messages = warning"
     )
 }
@@ -494,11 +467,8 @@ mod tests {
             tls: MakeRustlsConnect::new(tls),
             thread: Handle::current(),
             timeouts: Timeouts::of(Opening::Serve),
-            search_path: None,
-            name: "test",
         };
-        let purposes = [Purpose::UseCases, Purpose::Nonces];
-        Arc::new(PostgresPool::new(server, purposes, Arc::default()).unwrap())
+        Arc::new(PostgresPool::new(server, Arc::default()).unwrap())
     }
 
     #[tokio::test]

@@ -55,7 +55,7 @@ CREATE TABLE countersign.consumer_uses (
 );
 
 -- The link of each consumer by which its developer sees its rejected calls. Only the hash is kept, so that a reader of the store
--- opens none. The consumer may be one of an existing system.
+-- opens none. The consumer may be one of an application.
 CREATE TABLE countersign.developer_links (
     consumer text COLLATE "C" PRIMARY KEY NOT NULL,
     id_hash bytea NOT NULL UNIQUE,

@@ -1,4 +1,4 @@
-//! `store.url` and `store.lookup.url` of PostgreSQL: the part that tokio-postgres parses, and the TLS parameters, which it does not parse.
+//! `store.url` of PostgreSQL: the part that tokio-postgres parses, and the TLS parameters, which it does not parse.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -187,15 +187,6 @@ impl PostgresUrl {
         };
         let tls = MakeRustlsConnect::new(tls);
         Ok((self.servers.clone(), tls))
-    }
-
-    /// As [`Self::connector`], for connections that only read: a standby will do.
-    pub(super) fn for_reading(&self) -> Result<(Servers, MakeRustlsConnect), TlsFileError> {
-        let (mut servers, tls) = self.connector()?;
-        for config in [&mut servers.named, &mut servers.hostless] {
-            config.target_session_attrs(TargetSessionAttrs::Any);
-        }
-        Ok((servers, tls))
     }
 
     /// Whether passwords and records cross a network unencrypted.

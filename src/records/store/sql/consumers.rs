@@ -18,30 +18,48 @@ use crate::{
 };
 
 impl Store {
-    /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system, unless a consumer
+    /// Finds a consumer, disabled ones too: one that is registered here, else one of the application, unless a consumer
     /// with this key was removed here.
     pub async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
-        Ok(self.consumer_from(key).await?.map(|(found, _)| found))
+        let found = self.consumer_from(key, false).await?;
+        Ok(found.map(|(found, _)| found))
     }
 
-    /// As [`Self::consumer`], with where it was found.
-    pub async fn consumer_from(&self, key: &ConsumerKey) -> Result<Option<(Consumer, Source)>> {
-        let external = self.external.as_deref();
-        let find = async |tx: &mut Tx| {
-            let found = find(tx, key).await?;
-            let is_over = found.is_some()
-                || external.is_none()
-                || is_removed(tx, "consumer", key.as_str()).await?;
-            Ok((found, is_over))
-        };
-        match (self.run("consumer", READ, find).await?, external) {
-            ((None, false), Some(external)) => {
-                let found = external.consumer(key);
-                let found = self.counted("lookup_consumer", Box::pin(found)).await?;
+    /// As [`Self::consumer`], with where it was found. `is_refresh`: it was found before.
+    pub async fn consumer_from(
+        &self,
+        key: &ConsumerKey,
+        is_refresh: bool,
+    ) -> Result<Option<(Consumer, Source)>> {
+        let (found, is_elsewhere) = self.consumer_here(key).await?;
+        match &self.external {
+            Some(external) if is_elsewhere => {
+                let found = external.consumer(key, is_refresh);
+                let found = self.counted("lookup_consumer", found).await?;
                 Ok(found.map(|found| (found, Source::External)))
             }
-            ((found, _), _) => Ok(found.map(|found| (found, Source::Store))),
+            _ => Ok(found.map(|found| (found, Source::Store))),
         }
+    }
+
+    /// Whether no consumer has this key, as far as the store knows without the application.
+    pub(in crate::records::store) async fn has_lost_consumer(
+        &self,
+        key: &ConsumerKey,
+    ) -> Result<bool> {
+        Ok(matches!(self.consumer_here(key).await?, (None, false)))
+    }
+
+    /// Finds a consumer that is registered here, and says whether the application may have one.
+    async fn consumer_here(&self, key: &ConsumerKey) -> Result<(Option<Consumer>, bool)> {
+        self.run("consumer", READ, async |tx| {
+            let found = find(tx, key).await?;
+            let is_elsewhere = found.is_none()
+                && self.has_external()
+                && !is_removed(tx, "consumer", key.as_str()).await?;
+            Ok((found, is_elsewhere))
+        })
+        .await
     }
 
     /// Registers a consumer.

@@ -48,19 +48,7 @@ pub struct TestStore {
 
 impl Default for TestStore {
     fn default() -> Self {
-        let memory = Memory::new();
-        let held = Arc::<Held>::default();
-        let holding = Memory {
-            held: Some(Arc::clone(&held)),
-            ..memory.clone()
-        };
-        let quiet = Store::new(memory, Seal::plain(), None);
-        now(quiet.prepare(Opening::Serve)).unwrap();
-        Self {
-            store: Arc::new(Store::new(holding, Seal::plain(), None)),
-            held,
-            quiet,
-        }
+        Self::beside(None)
     }
 }
 
@@ -80,6 +68,23 @@ fn now<T>(work: impl Future<Output = T>) -> T {
 }
 
 impl TestStore {
+    /// A store beside an application with external records.
+    pub fn beside(external: Option<Arc<dyn ExternalRecords>>) -> Self {
+        let memory = Memory::new();
+        let held = Arc::<Held>::default();
+        let holding = Memory {
+            held: Some(Arc::clone(&held)),
+            ..memory.clone()
+        };
+        let quiet = Store::new(memory, Seal::plain(), None);
+        now(quiet.prepare(Opening::Serve)).unwrap();
+        Self {
+            store: Arc::new(Store::new(holding, Seal::plain(), external)),
+            held,
+            quiet,
+        }
+    }
+
     /// A store in a file that the program would open, with threads of its own, instead of one in memory. It never fails and never waits.
     pub fn in_file(path: &Path) -> Self {
         let open = || Store::new(SqliteStore::open(path, false).unwrap(), Seal::plain(), None);

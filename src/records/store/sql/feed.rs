@@ -55,19 +55,24 @@ impl Store {
         if !self.is_shared() {
             return Ok(());
         }
-        self.record_login_report("record_failed_login", report)
+        self.report("record_failed_login", Change::FailedLogin(report))
             .await
     }
 
     /// Reports to every process that follows the feed that an operator has ended the pauses of an account.
     pub async fn record_end_of_login_pauses(&self, report: String) -> Result<()> {
-        self.record_login_report("record_end_of_login_pauses", report)
+        self.report("record_end_of_login_pauses", Change::FailedLogin(report))
             .await
     }
 
-    async fn record_login_report(&self, operation: &'static str, report: String) -> Result<()> {
+    /// Reports to every process that follows the feed that the application has changed a record.
+    pub async fn report_external_change(&self, change: Change) -> Result<()> {
+        self.report("report_external_change", change).await
+    }
+
+    async fn report(&self, operation: &'static str, change: Change) -> Result<()> {
         self.run(operation, WRITE, async |tx| {
-            tx.changed(Change::FailedLogin(report));
+            tx.changed(change);
             Ok(())
         })
         .await

@@ -27,9 +27,9 @@ impl Store {
             }
             match issue(tx, &token).await? {
                 // Its consumer may have been removed meanwhile; then this token went with it.
-                false if self.external.as_ref().is_some_and(|one| one.has_consumers()) => {
+                false if self.has_external() => {
                     Err(StoreError::Broken(
-                        "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
+                        "a consumer of store.lookup.url gets no new tokens; register it here to let it ask users",
                     ))
                 }
                 _ => Ok(Issued::Issued),

@@ -12,10 +12,9 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Result,
+    ExternalRecords, Result,
     engine::{Deadline, Engine, Isolation, Statements},
     port::Guard,
-    postgres::Lookup,
     seal::Seal,
     value::json,
 };
@@ -51,8 +50,8 @@ use tx::Tx;
 pub struct Store {
     engine: Box<dyn Engine>,
     seal: Arc<Seal>,
-    /// Credentials that an existing system keeps, for those that are not in the store. It is never asked in a transaction.
-    external: Option<Arc<Lookup>>,
+    /// Records that an application keeps, for those that are not in the store. It is never asked in a transaction.
+    external: Option<Arc<dyn ExternalRecords>>,
     /// Counts the times and the faults of use cases, once it is set.
     metrics: OnceLock<Arc<Metrics>>,
 }
@@ -79,7 +78,7 @@ impl Store {
     pub(super) fn new(
         engine: impl Engine + 'static,
         seal: Seal,
-        external: Option<Arc<Lookup>>,
+        external: Option<Arc<dyn ExternalRecords>>,
     ) -> Self {
         Self {
             engine: Box::new(engine),
@@ -94,12 +93,9 @@ impl Store {
         let _ = self.metrics.set(metrics);
     }
 
-    /// Succeeds unless the existing system of [`Lookup`] is known to be out of reach, which is logged.
-    ///
-    /// # Errors
-    /// The outage.
-    pub fn check_external(&self) -> Result<()> {
-        self.external.as_ref().map_or(Ok(()), |one| one.reachable())
+    /// Whether records that are not registered here are looked up in an application.
+    pub(super) fn has_external(&self) -> bool {
+        self.external.is_some()
     }
 
     /// Whether other machines use the store too.

@@ -20,20 +20,26 @@ use crate::{
 };
 
 impl Store {
-    /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
+    /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the application.
     pub async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
-        Ok(self.access_token_from(token).await?.map(|(found, _)| found))
+        let found = self.access_token_from(token, None, false).await?;
+        Ok(found.map(|(found, _)| found))
     }
 
-    /// As [`Self::access_token`], with where it was found.
-    pub async fn access_token_from(&self, token: &str) -> Result<Option<(AccessToken, Source)>> {
+    /// As [`Self::access_token`], with where it was found. `consumer` has sent it. `is_refresh`: it was found before.
+    pub async fn access_token_from(
+        &self,
+        token: &str,
+        consumer: Option<&ConsumerKey>,
+        is_refresh: bool,
+    ) -> Result<Option<(AccessToken, Source)>> {
         let found = self.run("access_token", READ, async |tx| find(tx, token).await);
         let found = found.await?;
         let external = self.external.as_deref();
         let Some(external) = external.filter(|_| found.is_none() && is_text(token)) else {
             return Ok(found.map(|found| (found, Source::Store)));
         };
-        let asked = Box::pin(external.access_token(token));
+        let asked = external.access_token(token, consumer, is_refresh);
         let Some(found) = self.counted("lookup_access_token", asked).await? else {
             return Ok(None);
         };
@@ -94,7 +100,7 @@ impl Store {
         if self.external.is_none() || !passes(guard, self.access_token(token).await?) {
             return Ok(false);
         }
-        // A token of the existing system: its revocation is noted here, whatever that system says.
+        // A token of the application: its revocation is noted here, whatever the application says.
         self.run("revoke_access_token", WRITE, async |tx| {
             if retire(tx, "token", token).await? {
                 tx.changed(Change::AccessToken(token.to_owned()));
@@ -258,7 +264,7 @@ async fn find(tx: &mut Tx, token: &str) -> Result<Option<AccessToken>> {
     tx.row(find, &[token.into()], rows::access_token).await
 }
 
-/// A token of the existing system, which is revoked too if it was revoked here, or if its user is disabled or removed here.
+/// A token of the application, which is revoked too if it was revoked here, or if its user is disabled or removed here.
 async fn ended_here(tx: &mut Tx, mut found: AccessToken) -> Result<AccessToken> {
     let find =
         "SELECT 1 FROM countersign.removed WHERE kind = 'token' AND key = $1 OR kind = 'user' AND key = $2

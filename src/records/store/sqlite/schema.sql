@@ -58,7 +58,7 @@ CREATE TABLE consumer_uses (
 ) STRICT, WITHOUT ROWID;
 
 -- The link of each consumer by which its developer sees its rejected calls. Only the hash is kept, so that a reader of the store
--- opens none. The consumer may be one of an existing system.
+-- opens none. The consumer may be one of an application.
 CREATE TABLE developer_links (
     consumer TEXT PRIMARY KEY NOT NULL,
     id_hash BLOB NOT NULL UNIQUE,

@@ -1,19 +1,19 @@
-//! The store and the look-up of an existing system, as the configuration names them.
+//! The store and the lookup of records in an application, as the configuration names them.
 
 use std::{path::PathBuf, sync::Arc};
 
 use thiserror::Error;
 
 use crate::{
+    operator::lookup::{Lookup, LookupError},
     records::store::{
-        self, OpenProblem, Opening, Store, StoreOpenError,
-        postgres::{Lookup, LookupError},
+        self, ExternalRecords, OpenProblem, Opening, Store, StoreOpenError,
         settings::StoreSettingError,
     },
     run::config::Config,
 };
 
-/// Why the store or the look-up cannot be opened.
+/// Why the store or the lookup cannot be opened.
 #[derive(Debug, Error)]
 pub enum StoreServiceError {
     /// The store cannot be opened.
@@ -22,7 +22,7 @@ pub enum StoreServiceError {
     /// A URL of PostgreSQL or a key of the store cannot be used.
     #[error(transparent)]
     Setting(#[from] StoreSettingError),
-    /// The credentials of an existing system cannot be looked up.
+    /// The records of an application cannot be looked up.
     #[error(transparent)]
     Lookup(#[from] LookupError),
     /// There is no store.
@@ -38,11 +38,13 @@ pub enum StoreServiceError {
 /// # Errors
 /// [`StoreServiceError`] names key and file.
 pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<Store>, StoreServiceError> {
-    let lookup = open_lookup(config, opening)?;
+    let lookup = open_lookup(config)?;
     if opening == Opening::Existing && is_store_missing(config) {
         return Err(StoreServiceError::Missing(config.store.url.sqlite_path()));
     }
-    Ok(store::open_store(config.store.params(opening, lookup)?)?)
+    Ok(store::open_store(
+        config.store.params(opening, external(lookup.as_ref()))?,
+    )?)
 }
 
 /// Whether the store is a file that does not exist.
@@ -71,15 +73,15 @@ pub fn open_or_create_store(
     Ok((open_store(config, Opening::Command)?, Some(location)))
 }
 
-/// The look-up of credentials of an existing system, if there is one. No server is reached yet.
+/// The lookup of records in an application, if there is one. It is not reached yet.
 ///
 /// # Errors
-/// [`StoreServiceError::Setting`] and [`StoreServiceError::Lookup`], if a setting or a file of TLS is wrong.
-pub fn open_lookup(
-    config: &Config,
-    opening: Opening,
-) -> Result<Option<Arc<Lookup>>, StoreServiceError> {
-    let params = config.lookup.params()?;
-    let lookup = params.map(|params| Lookup::open(params, opening));
-    Ok(lookup.transpose()?.map(Arc::new))
+/// [`StoreServiceError::Lookup`], if a file of the secret or of TLS cannot be used.
+pub fn open_lookup(config: &Config) -> Result<Option<Arc<Lookup>>, StoreServiceError> {
+    Ok(Lookup::new(&config.lookup)?.map(Arc::new))
+}
+
+/// The records that a lookup finds.
+pub(super) fn external(lookup: Option<&Arc<Lookup>>) -> Option<Arc<dyn ExternalRecords>> {
+    lookup.map(|lookup| Arc::clone(lookup) as _)
 }

@@ -128,7 +128,11 @@ async fn fill() {
     let mut counted = Vec::new();
     for number in 0..pairs {
         let (token, moment) = (name("token", number), cached.moment(NOW));
-        let found = cached.access(token.as_bytes()).await.unwrap().unwrap();
+        let found = cached
+            .access(token.as_bytes(), b"c")
+            .await
+            .unwrap()
+            .unwrap();
         let (_, key) = found.keys(NOW).next().unwrap();
         assert!(sign_text(SignatureMethod::HmacSha1, key, b"text").is_some());
         cached.keep_at_hand(&LocalAccess::from(Arc::clone(&found)), moment);
@@ -168,7 +172,11 @@ async fn fill() {
     assert_eq!((hits.get(), misses.get()), (0, pairs as u64));
     for number in (0..pairs).step_by(BATCH) {
         let token = name("token", number);
-        cached.access(token.as_bytes()).await.unwrap().unwrap();
+        cached
+            .access(token.as_bytes(), b"c")
+            .await
+            .unwrap()
+            .unwrap();
     }
     assert_eq!(misses.get(), pairs as u64, "some were dropped");
 }

@@ -41,13 +41,13 @@ fn a_key_that_needs_a_restart_is_named_and_put_back() {
 
 #[test]
 fn keys_of_inner_sections_are_put_back_too() {
-    let read = |sql: &str| {
+    let read = |path: &str| {
         with_api(&format!(
-            "store.lookup.url = 'postgres://u@127.0.0.1/d'\nstore.lookup.token_sql = '{sql}'"
+            "store.lookup.url = 'http://127.0.0.1/{path}'\nstore.lookup.secret_file = 'secret'"
         ))
     };
-    let (running, mut new) = (read("SELECT 1"), read("SELECT 2"));
-    assert_eq!(new.keep_fixed(&running), ["store.lookup.token_sql"]);
+    let (running, mut new) = (read("a"), read("b"));
+    assert_eq!(new.keep_fixed(&running), ["store.lookup.url"]);
     assert_eq!(new, running);
 }
 

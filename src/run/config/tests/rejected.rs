@@ -185,9 +185,14 @@ fn rejects_what_does_not_fit_together() {
         store.url = ":memory:"                           | store.url
         store.url = "postgres://u:secret@h/db"           | store.url
         store.backend = "postgres"\nnonce.scope = "local" | store.url
-        store.lookup.token_sql = "SELECT 1"              | store.lookup.url
-        store.lookup.url = "postgres://h/d"              | store.lookup.url
-        store.lookup.url = "legacy.db"\nstore.lookup.token_sql = "SELECT 1" | store.lookup.url
+        store.lookup.secret_file = "a"                   | store.lookup.url
+        store.lookup.url = "http://127.0.0.1/a"          | store.lookup.secret_file
+        store.lookup.url = "http://shop/a"\nstore.lookup.secret_file = "a" | store.lookup.url
+        store.lookup.url = "postgres://h/d"\nstore.lookup.secret_file = "a" | store.lookup.url
+        store.lookup.url = "unix:run/a.sock:/a"\nstore.lookup.secret_file = "a" | store.lookup.url
+        store.lookup.url = "unix:/run/a.sock:/a/../b"\nstore.lookup.secret_file = "a" | store.lookup.url
+        store.lookup.url = "unix:/run/a.sock"\nstore.lookup.secret_file = "a"\nstore.lookup.ca = "a" | store.lookup.ca
+        store.lookup.url = "https://a/b"\nstore.lookup.secret_file = "a"\nstore.lookup.certificate = "a" | store.lookup.private_key
         nonce.path = "countersign.db"                    | nonce.path
         nonce.scope = "shared"                           | nonce.scope
         nonce.url = "redis://h"                          | nonce.url

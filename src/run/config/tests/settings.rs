@@ -63,13 +63,6 @@ fn no_password_of_a_url_is_in_it() {
         format!("{MINIMAL}store.backend = 'postgres'\nstore.url = 'postgres://me:hunter2@db/x'");
     let config = read(&text);
     assert!(!format!("{:?}", config.settings).contains("hunter2"));
-    let text = format!(
-        "{MINIMAL}store.lookup.url = 'postgres://me:hunter2@db/x'\n\
-         store.lookup.consumer_sql = \"SELECT pgp_sym_decrypt(secret, 'hunter2')\""
-    );
-    let config = read(&text);
-    assert_eq!(setting(&config, "store.lookup.consumer_sql").0, "set");
-    assert!(!format!("{:?}", config.settings).contains("hunter2"));
 }
 
 #[test]

@@ -97,10 +97,9 @@ fn warns_of_what_is_valid_and_unwise() {
         assert_eq!(warning.to_string().lines().count(), 1);
     }
     let stores = "store.backend = \"postgres\"\nstore.url = \"postgres://db/c?sslmode=disable\"\n\
-        store.lookup = { url = \"postgres:///c?hostaddr=192.0.2.1&sslmode=disable\", token_sql = \"SELECT\" }\n\
         nonce.url = \"redis://h\"";
     let warnings = read(&format!("{MINIMAL}{stores}")).warnings();
-    for key in ["store.url", "store.lookup.url", "nonce.url"] {
+    for key in ["store.url", "nonce.url"] {
         let is_warned = warnings.iter().any(|warning| warning.key == key);
         assert!(is_warned, "{key}: {warnings:?}");
     }

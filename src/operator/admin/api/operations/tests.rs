@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
-    base::{longest, secret::Secret},
+    base::{clock::UnixTime, longest, secret::Secret},
     oauth::Deviation,
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
     operator::reasons,
@@ -174,12 +174,10 @@ fn described(operation: &ApiOperation, known: &Value) -> Value {
     }
     let mut responses = Map::from_iter([(status.to_string(), success)]);
     let of_body: &[u16] = operation.body.map_or(&[], |_| &[408, 413, 415]);
-    let of_write: &[u16] = if operation.writes() { &[403] } else { &[] };
     let failures = [
-        &[401, 421, 422, 429, 500, 503],
+        &[401, 403, 421, 422, 429, 500, 503],
         operation.failures,
         of_body,
-        of_write,
     ];
     for status in failures.concat() {
         responses.insert(
@@ -220,7 +218,10 @@ fn schemas_name_the_members_that_serde_writes() {
     let mut issued = view::with_secret(consumer.clone(), "secret", &Secret::from("s"));
     issued.insert("secret_base64".to_owned(), Value::Null);
     for (name, written) in [
-        ("Consumer", json!(consumer)),
+        (
+            "Consumer",
+            json!(view::with_lookup(consumer, Some(UnixTime(0)))),
+        ),
         ("IssuedConsumer", json!(issued)),
         ("Rejection", json!(KeptCall::default())),
         (

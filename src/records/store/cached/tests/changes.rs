@@ -58,11 +58,11 @@ async fn all_that_waits_is_followed_at_once() {
 async fn a_token_given_out_is_known_at_once() {
     let setup = setup();
     setup.follow().await;
-    assert!(setup.cached.access(b"new").await.unwrap().is_none());
+    assert!(setup.cached.access(b"new", b"c").await.unwrap().is_none());
     setup.store.put_access_token(&token("new", "c"));
     setup.tell(Change::AccessToken("new".into()));
     setup.follow().await;
-    assert!(setup.cached.access(b"new").await.unwrap().is_some());
+    assert!(setup.cached.access(b"new", b"c").await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_gap_in_the_feed_puts_everything_in_doubt() {
     let held = {
         let cached = Arc::clone(&setup.cached);
         setup.store.put_access_token(&token("u", "c"));
-        let task = tokio::spawn(async move { cached.access(b"u").await });
+        let task = tokio::spawn(async move { cached.access(b"u", b"c").await });
         setup.store.arrived().await;
         task
     };

@@ -14,7 +14,7 @@ async fn tokens_of_one_consumer_share_its_record() {
     let setup = setup();
     setup.store.put_access_token(&token("u", "c"));
     let one = setup.access().await.unwrap();
-    let other = setup.cached.access(b"u").await.unwrap().unwrap();
+    let other = setup.cached.access(b"u", b"c").await.unwrap().unwrap();
     assert!(Arc::ptr_eq(&one.consumer, &other.consumer));
     let named = setup.cached.consumer(b"c").await.unwrap().unwrap();
     assert!(Arc::ptr_eq(&one.consumer, &named));
@@ -44,7 +44,7 @@ async fn a_change_reaches_tokens_whose_consumer_was_evicted() {
     // Nor is its token used while the store fails.
     setup.cached.consumers.drop_entry(b"c");
     setup.store.fail(true);
-    assert!(setup.cached.access(b"t").await.is_err());
+    assert!(setup.cached.access(b"t", b"c").await.is_err());
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_consumer_of_a_failing_store_is_used_as_long_as_its_token() {
     assert!(setup.cached.consumer(b"c").await.unwrap().is_some());
     setup.clock.advance(seconds(1));
     assert!(setup.cached.consumer(b"c").await.is_err());
-    assert!(setup.cached.access(b"t").await.is_err());
+    assert!(setup.cached.access(b"t", b"c").await.is_err());
 }
 
 #[tokio::test]

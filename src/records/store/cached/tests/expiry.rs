@@ -102,7 +102,7 @@ async fn an_entry_is_used_while_the_store_fails_and_not_for_long() {
     }
     assert_eq!(setup.cached.counts().1.stale.get(), 4);
     setup.later(1);
-    assert!(setup.cached.access(b"t").await.is_err());
+    assert!(setup.cached.access(b"t", b"c").await.is_err());
     assert!(setup.cached.consumer(b"c").await.is_err());
     assert_eq!(setup.cached.counts().1.errors.get(), 1);
     setup.store.fail(false);
@@ -121,7 +121,7 @@ async fn a_long_ttl_does_not_prolong_use_while_the_store_fails() {
     setup.later(9);
     assert!(setup.access().await.is_some());
     setup.later(1);
-    assert!(setup.cached.access(b"t").await.is_err());
+    assert!(setup.cached.access(b"t", b"c").await.is_err());
     // Single reads that succeed do not count for other entries: changes may have been missed.
     setup.store.fail(false);
     assert!(setup.access().await.is_some());
@@ -162,7 +162,7 @@ async fn nothing_changed_is_used_while_the_store_fails() {
         setup.later(later);
         setup.forget(&token_changed()).await;
         setup.store.fail(true);
-        assert!(setup.cached.access(b"t").await.is_err());
+        assert!(setup.cached.access(b"t", b"c").await.is_err());
     }
     for later in [0, 61] {
         let setup = setup();
@@ -170,7 +170,7 @@ async fn nothing_changed_is_used_while_the_store_fails() {
         setup.later(later);
         setup.forget(&consumer_changed()).await;
         setup.store.fail(true);
-        assert!(setup.cached.access(b"t").await.is_err());
+        assert!(setup.cached.access(b"t", b"c").await.is_err());
         assert!(setup.cached.consumer(b"c").await.is_err());
     }
 }
@@ -200,7 +200,7 @@ async fn a_change_ends_the_use_of_an_old_entry() {
         setup.later(2);
         assert!(setup.access().await.is_some());
         setup.forget(&change).await;
-        assert!(setup.cached.access(b"t").await.is_err());
+        assert!(setup.cached.access(b"t", b"c").await.is_err());
     }
 }
 

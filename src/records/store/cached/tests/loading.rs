@@ -24,7 +24,7 @@ async fn what_cannot_be_a_name_does_not_reach_the_store() {
         assert!(setup.cached.consumer(key).await.unwrap().is_none());
     }
     for token in [&b"\xff"[..], &[b'a'; 1025]] {
-        assert!(setup.cached.access(token).await.unwrap().is_none());
+        assert!(setup.cached.access(token, b"c").await.unwrap().is_none());
     }
     assert_eq!(setup.reads(), (0, 0));
 }
@@ -38,14 +38,19 @@ async fn strangers_do_not_push_out_good_entries() {
     for number in 0..50 {
         let name = format!("good{number}");
         setup.store.put_access_token(&token(&name, "c"));
-        setup.cached.access(name.as_bytes()).await.unwrap().unwrap();
+        setup
+            .cached
+            .access(name.as_bytes(), b"c")
+            .await
+            .unwrap()
+            .unwrap();
     }
     for number in 0..5_000 {
         let stranger = format!("stranger{number}");
         assert!(
             setup
                 .cached
-                .access(stranger.as_bytes())
+                .access(stranger.as_bytes(), b"c")
                 .await
                 .unwrap()
                 .is_none()
@@ -63,7 +68,7 @@ async fn strangers_do_not_push_out_good_entries() {
     for number in 0..50 {
         setup
             .cached
-            .access(format!("good{number}").as_bytes())
+            .access(format!("good{number}").as_bytes(), b"c")
             .await
             .unwrap()
             .unwrap();
@@ -78,7 +83,7 @@ async fn one_reads_for_all_who_wait() {
     let mut tasks = vec![setup.ask_and_be_held().await];
     for _ in 0..50 {
         let cached = Arc::clone(&setup.cached);
-        tasks.push(tokio::spawn(async move { cached.access(b"t").await }));
+        tasks.push(tokio::spawn(async move { cached.access(b"t", b"c").await }));
     }
     tokio::task::yield_now().await;
     setup.store.release();
@@ -96,7 +101,7 @@ async fn one_failure_is_told_to_all_who_wait() {
     let mut tasks = vec![setup.ask_and_be_held().await];
     for _ in 0..20 {
         let cached = Arc::clone(&setup.cached);
-        tasks.push(tokio::spawn(async move { cached.access(b"t").await }));
+        tasks.push(tokio::spawn(async move { cached.access(b"t", b"c").await }));
     }
     tokio::task::yield_now().await;
     setup.store.release();
@@ -117,7 +122,7 @@ async fn who_waits_reads_when_the_reader_gives_up() {
     setup.store.hold();
     let reader = setup.ask_and_be_held().await;
     let cached = Arc::clone(&setup.cached);
-    let waiter = tokio::spawn(async move { cached.access(b"t").await });
+    let waiter = tokio::spawn(async move { cached.access(b"t", b"c").await });
     tokio::task::yield_now().await;
     setup.store.let_new_ones_pass();
     reader.abort();
@@ -221,7 +226,7 @@ async fn who_is_slow_to_take_an_answer_notices_a_change_meanwhile() {
     let setup = setup();
     setup.store.hold();
     let reader = setup.ask_and_be_held().await;
-    let mut slow = std::pin::pin!(setup.cached.access(b"t"));
+    let mut slow = std::pin::pin!(setup.cached.access(b"t", b"c"));
     assert!(poll_once(slow.as_mut()).await.is_none());
     setup.store.release();
     reader.await.unwrap().unwrap();
@@ -237,7 +242,7 @@ async fn who_is_slow_to_take_an_answer_passes_it_to_nobody() {
     let setup = setup();
     setup.store.hold();
     let reader = setup.ask_and_be_held().await;
-    let mut slow = std::pin::pin!(setup.cached.access(b"t"));
+    let mut slow = std::pin::pin!(setup.cached.access(b"t", b"c"));
     assert!(poll_once(slow.as_mut()).await.is_none());
     setup.store.release();
     reader.await.unwrap().unwrap();
@@ -272,7 +277,7 @@ async fn nothing_announced_is_ever_missed() {
                 let mut reads = 0;
                 while written.has_changed().is_ok() {
                     let least = announced.load(SeqCst);
-                    let found = cached.access(b"t").await.unwrap().unwrap();
+                    let found = cached.access(b"t", b"c").await.unwrap().unwrap();
                     let seen = found.expires_at.map_or(0, |time| time.0);
                     assert!(seen >= least, "{seen} after {least}");
                     reads += 1;

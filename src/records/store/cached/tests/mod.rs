@@ -5,6 +5,7 @@
 mod changes;
 mod consumers_of_tokens;
 mod expiry;
+mod external;
 mod loading;
 mod uses;
 
@@ -70,7 +71,11 @@ struct Setup {
 }
 
 fn setup_with(settings: &CacheSettings) -> Setup {
-    let store = Arc::new(TestStore::default());
+    setup_in(TestStore::default(), settings)
+}
+
+fn setup_in(store: TestStore, settings: &CacheSettings) -> Setup {
+    let store = Arc::new(store);
     store.put_consumer(&Consumer::for_tests("c"));
     store.put_access_token(&token("t", "c"));
     let clock = Clock::manual(START);
@@ -135,7 +140,7 @@ impl Setup {
     }
 
     async fn access(&self) -> Option<Arc<AccessCredentials>> {
-        self.cached.access(b"t").await.unwrap()
+        self.cached.access(b"t", b"c").await.unwrap()
     }
 
     async fn is_revoked(&self) -> bool {
@@ -145,7 +150,7 @@ impl Setup {
     /// Asks for `t` in a task of its own, and returns when its read is at the gate.
     async fn ask_and_be_held(&self) -> tokio::task::JoinHandle<Answer> {
         let cached = Arc::clone(&self.cached);
-        let task = tokio::spawn(async move { cached.access(b"t").await });
+        let task = tokio::spawn(async move { cached.access(b"t", b"c").await });
         self.store.arrived().await;
         task
     }

@@ -89,7 +89,12 @@ async fn many_uses_are_written_in_parts_and_all_of_them() {
     for number in 0..12_000 {
         let name = format!("t{number}");
         setup.store.put_access_token(&token(&name, "c"));
-        let found = setup.cached.access(name.as_bytes()).await.unwrap().unwrap();
+        let found = setup
+            .cached
+            .access(name.as_bytes(), b"c")
+            .await
+            .unwrap()
+            .unwrap();
         setup.cached.touch(&found, at(1), from(1));
     }
     setup.cached.flush_uses().await.unwrap();
@@ -131,7 +136,7 @@ async fn a_later_use_in_the_store_is_seen() {
     assert_eq!(
         setup
             .cached
-            .access_reloaded(b"t")
+            .access_reloaded(b"t", b"c")
             .await
             .unwrap()
             .unwrap()
@@ -151,7 +156,12 @@ async fn reloading_loses_no_use() {
     setup
         .cached
         .touch(&setup.access().await.unwrap(), at(10), from(10));
-    let found = setup.cached.access_reloaded(b"t").await.unwrap().unwrap();
+    let found = setup
+        .cached
+        .access_reloaded(b"t", b"c")
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(found.last_used(), Some(at(10)));
     setup.cached.flush_uses().await.unwrap();
     assert_eq!(written(&setup), used(10));

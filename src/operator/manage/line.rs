@@ -26,7 +26,13 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::members as known_members;
+use super::{
+    consumers::check_secret,
+    input::InvalidInput,
+    member_names,
+    record_fields::{CONSUMER_FIELDS, USER_FIELDS, check_items, check_members},
+    view,
+};
 use crate::{
     base::{
         clock::{InvalidTime, UnixTime},
@@ -35,9 +41,6 @@ use crate::{
         secret::Secret,
     },
     oauth::Deviation,
-    operator::manage::{
-        CONSUMER_FIELDS, InvalidInput, USER_FIELDS, check_items, check_members, check_secret, view,
-    },
     provider::{
         issue::registration::{self, InvalidText},
         login::password::{self, UnusableHash},
@@ -50,11 +53,11 @@ use crate::{
 };
 
 /// The version of the format that is written. Version 1 does not say where the records are from.
-pub(super) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 
 /// The problem of a line.
 #[derive(Debug, Clone, Error)]
-pub(super) enum LineError {
+pub(crate) enum LineError {
     #[error("{0}")]
     Json(String),
     #[error("missing field `{0}`")]
@@ -156,15 +159,15 @@ pub(super) enum LineError {
 /// The first line, but for its kind.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Head {
-    pub(super) version: u32,
-    pub(super) records: Option<usize>,
-    pub(super) store: Option<String>,
-    pub(super) accepted_until: Option<UnixTime>,
+pub(crate) struct Head {
+    pub(crate) version: u32,
+    pub(crate) records: Option<usize>,
+    pub(crate) store: Option<String>,
+    pub(crate) accepted_until: Option<UnixTime>,
 }
 
 /// A record as the members of its line.
-pub(super) fn line(record: &Record) -> Map<String, Value> {
+pub(crate) fn line(record: &Record) -> Map<String, Value> {
     let only_member = |name: &str, value| Map::from_iter([(name.to_owned(), value)]);
     let mut members = match record {
         Record::Consumer(consumer) => {
@@ -191,17 +194,17 @@ pub(super) fn line(record: &Record) -> Map<String, Value> {
 
 /// The values that a line may leave out.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Defaults {
+pub(crate) struct Defaults {
     /// The time of registration or issue.
-    pub(super) now: UnixTime,
+    pub(crate) now: UnixTime,
     /// The user of tokens that name none.
-    pub(super) token_user: Option<UserId>,
+    pub(crate) token_user: Option<UserId>,
     /// The last timestamp that the store of an export may have accepted.
-    pub(super) accepted_until: UnixTime,
+    pub(crate) accepted_until: UnixTime,
     /// The line of a consumer may have only the members to change.
-    pub(super) updates: bool,
+    pub(crate) updates: bool,
     /// A record that cannot be read is skipped.
-    pub(super) skips_invalid: bool,
+    pub(crate) skips_invalid: bool,
 }
 
 /// The members of consumers that none can be without.
@@ -222,7 +225,7 @@ fn left_out(members: &Map<String, Value>) -> Vec<String> {
 }
 
 /// The record that a line holds, and the members that it leaves out if it has only those to change.
-pub(super) fn record(
+pub(crate) fn record(
     mut members: Map<String, Value>,
     defaults: &Defaults,
 ) -> Result<(Record, Vec<String>), LineError> {
@@ -235,7 +238,7 @@ pub(super) fn record(
     let kind: String = take(&mut members, "kind")?;
     // A mistyped name is reported as unknown, which says more than that a member is missing.
     for name in members.keys() {
-        if let Some(hint) = known_members::hint_if_unknown(&kind, name) {
+        if let Some(hint) = member_names::hint_if_unknown(&kind, name) {
             let name = name.clone();
             return Err(LineError::Unknown { name, hint });
         }
@@ -308,7 +311,7 @@ fn consumer(mut members: Map<String, Value>, is_update: bool) -> Result<Consumer
         members.entry("name").or_insert(key);
     }
     check_members(CONSUMER_FIELDS, &mut members)?;
-    let read: Consumer = serde_json::from_value(members.into())?;
+    let read: Consumer = whole(members)?;
     let empty = || (may_be_empty || is_update).then(|| Secret::from(""));
     let consumer = Consumer {
         secret: secret
@@ -327,7 +330,7 @@ fn user(mut members: Map<String, Value>) -> Result<User, LineError> {
     check_members(USER_FIELDS, &mut members)?;
     let user = User {
         password_hash: hash.map(Secret::from),
-        ..serde_json::from_value(members.into())?
+        ..whole(members)?
     };
     if let Some(hash) = &user.password_hash {
         password::check_usable(hash)?;
@@ -346,7 +349,7 @@ fn token(mut members: Map<String, Value>) -> Result<AccessToken, LineError> {
             return Err(LineError::Address("last_used_from", address.to_string()));
         }
     }
-    let token: AccessToken = serde_json::from_value(members.into())?;
+    let token: AccessToken = whole(members)?;
     check_items("permissions", token.permissions.len())?;
     Ok(AccessToken {
         token: checked_token(token.token)?,
@@ -358,6 +361,22 @@ fn token(mut members: Map<String, Value>) -> Result<AccessToken, LineError> {
 fn checked_token(token: String) -> Result<String, LineError> {
     registration::token(&token)?;
     Ok(token)
+}
+
+/// Reads a record, and names the member that is at fault.
+fn whole<T: DeserializeOwned>(members: Map<String, Value>) -> Result<T, LineError> {
+    serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
+        let (path, error) = (
+            error.path().to_string(),
+            LineError::from(error.into_inner()),
+        );
+        match error {
+            LineError::Json(problem) if path != "." => {
+                LineError::Json(format!("{}: {problem}", visible(&path)))
+            }
+            error => error,
+        }
+    })
 }
 
 /// Reads the one member that there is.
@@ -416,7 +435,7 @@ fn take_secret(
 }
 
 /// The name in messages of a record that cannot be read, if its line shows it.
-pub(super) fn name_of(members: &Map<String, Value>) -> Option<String> {
+pub(crate) fn name_of(members: &Map<String, Value>) -> Option<String> {
     let word = |name: &str| members.get(name).and_then(Value::as_str);
     let kind = word("kind")?;
     let key = match kind {

@@ -2,7 +2,7 @@
 
 use strsim::damerau_levenshtein;
 
-use crate::operator::manage::{CONSUMER_FIELDS, USER_FIELDS};
+use super::record_fields::{CONSUMER_FIELDS, USER_FIELDS};
 
 /// Members of a consumer beside [`CONSUMER_FIELDS`].
 const OF_CONSUMER: [&str; 8] = [
@@ -36,7 +36,7 @@ const OF_TOKEN: [&str; 13] = [
 ];
 
 /// The names of the members of a kind of record; none for a kind without a record.
-pub(super) fn names(kind: &str) -> Vec<&'static str> {
+pub(crate) fn names(kind: &str) -> Vec<&'static str> {
     let (fields, others): (_, &[_]) = match kind {
         "consumer" => (CONSUMER_FIELDS, &OF_CONSUMER),
         "user" => (USER_FIELDS, &OF_USER),
@@ -49,7 +49,7 @@ pub(super) fn names(kind: &str) -> Vec<&'static str> {
 
 /// A hint at the right member, if records of this kind have no member `name`. `None` also for an unknown kind, whose members are
 /// not checked.
-pub(super) fn hint_if_unknown(kind: &str, name: &str) -> Option<String> {
+pub(crate) fn hint_if_unknown(kind: &str, name: &str) -> Option<String> {
     let known = names(kind);
     let is_unknown = !known.is_empty() && !known.contains(&name);
     is_unknown.then(|| hint(name, known))

@@ -1,0 +1,449 @@
+//! Records of the application at `store.lookup.url`. A consumer key or a token is posted to it, and its response has the members of a
+//! line of an import.
+//!
+//! The requests of both kinds are few at once, however many callers there are, and each one goes on to its end when its caller gives up.
+//! So callers who make keys up can neither occupy the application nor delay the records that are in use.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use parking_lot::Mutex;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+use zeroize::Zeroizing;
+
+use super::manage::{
+    distinct_members,
+    line::{self, Defaults, LineError},
+};
+use crate::{
+    base::{clock::Clock, names::ConsumerKey, tls::TlsFiles},
+    records::store::{
+        ExternalFault, ExternalRecords, Result, StoreError,
+        record::{AccessToken, Consumer},
+        settings::LookupSettings,
+        transfer::Record,
+    },
+    request::forward::tls::remote_service,
+    telemetry::{causes::causes, redact::RedactedToken},
+    wire::{
+        outbound::{OutboundError, RemoteService},
+        server::tls::TlsError,
+    },
+};
+
+/// The most requests at once for records that were not found before, and for those that were: a small pool of processes of the
+/// application serves them.
+const MAX_REQUESTS: usize = 8;
+/// A key that no consumer has.
+const NOBODY: &str = "no-consumer-of-countersign";
+/// The longest secret, in bytes.
+const MAX_SECRET_BYTES: u64 = 4096;
+
+/// Looks records up in the application.
+pub struct Lookup(Arc<Endpoint>);
+
+/// The application.
+struct Endpoint {
+    target: RemoteService,
+    path: String,
+    /// As the configuration has it.
+    url: String,
+    timeout: Duration,
+    authorization: HeaderValue,
+    /// For records that were not found before, and for those that were.
+    permits: [Arc<Semaphore>; 2],
+    /// The cause, while the application fails.
+    failing: Mutex<Option<String>>,
+    /// A record of another name was logged; any caller can cause one.
+    other_is_logged: AtomicBool,
+}
+
+/// Why the application cannot be asked.
+#[derive(Debug, Error)]
+pub enum LookupError {
+    /// A file of TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The file of the secret cannot be read.
+    #[error("store.lookup.secret_file: {}: {problem}", path.display())]
+    Secret {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and the fix.
+        problem: String,
+    },
+    /// It was asked, and failed.
+    #[error("store.lookup.url: {url}: {problem}")]
+    Fails {
+        /// The URL.
+        url: String,
+        /// What is wrong, and the fix.
+        problem: String,
+    },
+}
+
+/// Why a request has no result.
+#[derive(Debug, Error)]
+enum LookupFault {
+    #[error(transparent)]
+    Outbound(#[from] OutboundError),
+    #[error("{MAX_REQUESTS} other requests took store.lookup.timeout")]
+    Busy,
+    #[error("responded {0}, as if the secret of store.lookup.secret_file were wrong")]
+    Unauthorized(StatusCode),
+    #[error("responded {0}, and redirects are not followed; write the URL to which it leads")]
+    Redirect(StatusCode),
+    #[error("responded {0}, which is neither 200 nor 404")]
+    Status(StatusCode),
+    #[error("the response is not JSON")]
+    NotJson,
+    #[error("the response for {name}: {problem}")]
+    Record { name: String, problem: LineError },
+}
+
+impl From<StatusCode> for LookupFault {
+    fn from(status: StatusCode) -> Self {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Unauthorized(status),
+            status if status.is_redirection() => Self::Redirect(status),
+            status => Self::Status(status),
+        }
+    }
+}
+
+/// A record to ask for.
+struct Asked<'a> {
+    kind: &'static str,
+    /// The members of the response that have its name and its secret.
+    members: [&'static str; 2],
+    name: &'a str,
+    /// The name in the log.
+    shown: String,
+    request: Value,
+}
+
+impl<'a> Asked<'a> {
+    fn consumer(key: &'a str) -> Self {
+        Self {
+            kind: "consumer",
+            members: ["key", "secret"],
+            name: key,
+            shown: format!("consumer {key:?}"),
+            request: json!({ "consumer_key": key }),
+        }
+    }
+
+    fn token(token: &'a str, consumer: Option<&ConsumerKey>) -> Self {
+        let mut request = json!({ "token": token });
+        if let Some(key) = consumer {
+            request["consumer_key"] = json!(key);
+        }
+        Self {
+            kind: "token",
+            members: ["token", "token_secret"],
+            name: token,
+            shown: format!("token {}", RedactedToken(token)),
+            request,
+        }
+    }
+}
+
+impl Lookup {
+    /// The application of these settings, if there is one. It is not reached yet.
+    ///
+    /// # Errors
+    /// [`LookupError::Tls`], [`LookupError::Secret`]
+    pub fn new(settings: &LookupSettings) -> Result<Option<Self>, LookupError> {
+        let (Some(url), Some(secret_file)) = (&settings.url, &settings.secret_file) else {
+            return Ok(None);
+        };
+        let files = TlsFiles {
+            ca: settings.ca.clone(),
+            identity: settings
+                .certificate
+                .clone()
+                .zip(settings.private_key.clone()),
+        };
+        let keys = [
+            "store.lookup.ca",
+            "store.lookup.certificate",
+            "store.lookup.private_key",
+        ];
+        Ok(Some(Self(Arc::new(Endpoint {
+            target: remote_service(&url.server, files, keys)?,
+            path: url.path.clone(),
+            url: url.to_string(),
+            timeout: settings.timeout,
+            authorization: authorization(secret_file)?,
+            permits: [(); 2].map(|()| Arc::new(Semaphore::new(MAX_REQUESTS))),
+            // Until it has answered once.
+            failing: Mutex::new(Some("it was not asked yet".to_owned())),
+            other_is_logged: AtomicBool::new(false),
+        }))))
+    }
+
+    /// The URL.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.0.url
+    }
+
+    /// The cause, while the application fails; it is asked again then.
+    pub async fn trouble(&self) -> Option<String> {
+        let is_failing = self.0.failing.lock().is_some();
+        if is_failing {
+            let _ = self.0.ask(&Asked::consumer(NOBODY), true).await;
+        }
+        self.0.failing.lock().clone()
+    }
+
+    /// Asks for a consumer that nobody has. Returns what is unwise about the endpoint.
+    ///
+    /// # Errors
+    /// [`LookupError::Fails`]
+    pub async fn check(&self) -> Result<Option<String>, LookupError> {
+        let (endpoint, asked) = (&self.0, Asked::consumer(NOBODY));
+        let fails = |problem| LookupError::Fails {
+            url: endpoint.url.clone(),
+            problem,
+        };
+        let found = endpoint.ask(&asked, true).await;
+        if found.map_err(|fault| fails(causes(&fault)))?.is_some() {
+            let problem =
+                format!("has a record for {NOBODY:?}, a key that nobody has: respond 404");
+            return Err(fails(problem));
+        }
+        let wrong = HeaderValue::from_static("Bearer wrong");
+        let deadline = Instant::now() + endpoint.timeout;
+        let response = endpoint.send(&asked.request, wrong, deadline).await;
+        let (status, _) = response.map_err(|fault| fails(causes(&fault)))?;
+        let is_rejected = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
+        Ok((!is_rejected).then(|| {
+            format!(
+                "store.lookup.url: {} responds {status} to a wrong secret: it is the URL of something else, or it gives \
+                 secrets to everybody; let it respond 401",
+                endpoint.url
+            )
+        }))
+    }
+
+    async fn find(&self, asked: &Asked<'_>, is_refresh: bool) -> Result<Option<Record>> {
+        let found = self.0.ask(asked, is_refresh).await;
+        let record = found.and_then(|found| match found {
+            Some(members) => self.0.record(asked, members),
+            None => Ok(None),
+        });
+        record.map_err(|fault| {
+            if let LookupFault::Record { name, problem } = &fault {
+                tracing::warn!(name, %problem, "a response of store.lookup.url cannot be used");
+            }
+            StoreError::Unavailable(Box::new(ExternalFault(fault.into())))
+        })
+    }
+}
+
+#[async_trait]
+impl ExternalRecords for Lookup {
+    async fn consumer(&self, key: &ConsumerKey, is_refresh: bool) -> Result<Option<Consumer>> {
+        let found = self
+            .find(&Asked::consumer(key.as_str()), is_refresh)
+            .await?;
+        Ok(found.and_then(|record| match record {
+            Record::Consumer(consumer) => Some(consumer),
+            _ => None,
+        }))
+    }
+
+    async fn access_token(
+        &self,
+        token: &str,
+        consumer: Option<&ConsumerKey>,
+        is_refresh: bool,
+    ) -> Result<Option<AccessToken>> {
+        let found = self
+            .find(&Asked::token(token, consumer), is_refresh)
+            .await?;
+        Ok(found.and_then(|record| match record {
+            Record::AccessToken(token) => Some(token),
+            _ => None,
+        }))
+    }
+}
+
+impl Endpoint {
+    /// The members of the response; `None`: there is no such record.
+    async fn ask(
+        self: &Arc<Self>,
+        asked: &Asked<'_>,
+        is_refresh: bool,
+    ) -> Result<Option<Map<String, Value>>, LookupFault> {
+        let deadline = Instant::now() + self.timeout;
+        let permits = Arc::clone(&self.permits[usize::from(is_refresh)]);
+        let permit = timeout_at(deadline, permits.acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
+            return Err(LookupFault::Busy);
+        };
+        let (endpoint, request) = (Arc::clone(self), asked.request.clone());
+        // The application works on a request even if nobody waits for its response.
+        let sent = tokio::spawn(async move {
+            let _permit = permit;
+            let authorization = endpoint.authorization.clone();
+            endpoint.send(&request, authorization, deadline).await
+        });
+        let found = match sent.await.unwrap_or(Err(OutboundError::TooSlow)) {
+            Ok((StatusCode::OK, body)) => members(asked, &body).map(Some),
+            Ok((StatusCode::NOT_FOUND, _)) => Ok(None),
+            Ok((status, _)) => Err(LookupFault::from(status)),
+            Err(error) => Err(error.into()),
+        };
+        // One bad record says nothing of the others.
+        let fault = found.as_ref().err();
+        let fault = fault.filter(|fault| !matches!(fault, LookupFault::Record { .. }));
+        *self.failing.lock() = fault.map(|fault| causes(fault));
+        found
+    }
+
+    async fn send(
+        &self,
+        request: &Value,
+        authorization: HeaderValue,
+        deadline: Instant,
+    ) -> Result<(StatusCode, Zeroizing<Vec<u8>>), OutboundError> {
+        let invalid = |_| OutboundError::Unreachable(io::ErrorKind::InvalidInput.into());
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(&self.path)
+            .header(header::HOST, self.target.host())
+            .header(header::USER_AGENT, "countersign")
+            .header(header::ACCEPT, "application/json")
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::AUTHORIZATION, authorization)
+            .header(header::CONNECTION, "close")
+            .body(Bytes::from(request.to_string()))
+            .map_err(invalid)?;
+        let (status, body) = self.target.ask(request, deadline).await?;
+        Ok((status, Zeroizing::new(body)))
+    }
+
+    /// The record of a response, unless it has another name or no secret.
+    fn record(
+        &self,
+        asked: &Asked<'_>,
+        mut members: Map<String, Value>,
+    ) -> Result<Option<Record>, LookupFault> {
+        let [name, secret] = asked.members;
+        let unused = |problem| {
+            let name = &asked.shown;
+            tracing::warn!(name, problem, "a record of store.lookup.url is not used");
+            Ok(None)
+        };
+        // The application may compare without case or trailing spaces. Here, a record has one name.
+        if let Some(Value::String(found)) = members.get(name)
+            && found != asked.name
+        {
+            return match self.other_is_logged.swap(true, Relaxed) {
+                true => Ok(None),
+                false => unused(
+                    "it has another name, as a comparison without case finds it (logged once)",
+                ),
+            };
+        }
+        let base64 = format!("{secret}_base64");
+        if [secret, &base64]
+            .iter()
+            .any(|secret| members.get(*secret) == Some(&json!("")))
+        {
+            return unused("its secret is empty, so anybody could sign");
+        }
+        let invalid = |problem| LookupFault::Record {
+            name: asked.shown.clone(),
+            problem,
+        };
+        members.retain(|_, member| !member.is_null());
+        let kind = members.entry("kind").or_insert_with(|| json!(asked.kind));
+        if *kind != asked.kind {
+            return Err(invalid(LineError::Kind(kind.to_string())));
+        }
+        let now = Clock::system().now();
+        match asked.kind {
+            "token" => match members.remove("revoked") {
+                None | Some(Value::Bool(false)) => {}
+                Some(Value::Bool(true)) => {
+                    members.entry("revoked_at").or_insert_with(|| json!(now));
+                }
+                Some(other) => {
+                    return Err(invalid(LineError::Flag(
+                        "revoked".to_owned(),
+                        other.to_string(),
+                    )));
+                }
+            },
+            _ => {
+                members.entry("name").or_insert_with(|| json!(asked.name));
+            }
+        }
+        let defaults = Defaults {
+            now,
+            ..Defaults::default()
+        };
+        let (record, _) = line::record(members, &defaults).map_err(invalid)?;
+        Ok(Some(record))
+    }
+}
+
+/// The members of a response 200.
+fn members(asked: &Asked<'_>, body: &[u8]) -> Result<Map<String, Value>, LookupFault> {
+    let body = body.trim_ascii();
+    if serde_json::from_slice::<IgnoredAny>(body).is_err() {
+        return Err(LookupFault::NotJson);
+    }
+    // Serde would accept a list as an object without the names of its members.
+    let members = match body.first() {
+        Some(b'{') => distinct_members(body).map_err(LineError::from),
+        _ => Err(LineError::NotAnObject),
+    };
+    members.map_err(|problem| LookupFault::Record {
+        name: asked.shown.clone(),
+        problem,
+    })
+}
+
+/// The field that proves who asks, with the secret of a file.
+fn authorization(path: &Path) -> Result<HeaderValue, LookupError> {
+    let failed = |problem: String| LookupError::Secret {
+        path: path.to_owned(),
+        problem,
+    };
+    let mut secret = Zeroizing::new(b"Bearer ".to_vec());
+    let file = File::open(path);
+    let read = file.and_then(|file| file.take(MAX_SECRET_BYTES).read_to_end(&mut secret));
+    read.map_err(|error| failed(format!("{error}; check the path and its rights")))?;
+    let text = secret.trim_ascii_end();
+    let is_one = text.len() > 7 && text[7..].iter().all(u8::is_ascii_graphic);
+    let value = HeaderValue::from_bytes(text).ok().filter(|_| is_one);
+    let mut value = value.ok_or_else(|| {
+        failed(
+            "expected one line of visible ASCII characters, as openssl rand -hex 32 makes it"
+                .to_owned(),
+        )
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}

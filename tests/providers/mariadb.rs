@@ -1,0 +1,72 @@
+//! A MariaDB of a test.
+
+use std::{
+    path::Path,
+    process::{Child, Command},
+};
+
+use crate::support::until;
+
+/// Ends with the test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a MariaDB whose data and socket (`sql`) are in `directory`.
+pub(crate) fn start(directory: &Path) -> Running {
+    let at = |name: &str| directory.join(name);
+    let account = Command::new("id").arg("-un").output().unwrap().stdout;
+    let user = format!("--user={}", String::from_utf8(account).unwrap().trim());
+    let data = format!("--datadir={}", at("data").display());
+    let made = Command::new("mariadb-install-db")
+        .args([
+            "--no-defaults",
+            &data,
+            &user,
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+        ])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let socket = format!("--socket={}", at("sql").display());
+    let log = std::fs::File::create(at("log")).unwrap();
+    let database = Command::new("mariadbd")
+        .args(["--no-defaults", &data, &user, &socket, "--skip-networking"])
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let database = Running(database);
+    until("the MariaDB answers", || {
+        query(directory, "SELECT 1").is_some()
+    });
+    database
+}
+
+/// The output of statements; `None` if the database does not answer or rejects them.
+pub(crate) fn query(directory: &Path, statements: &str) -> Option<String> {
+    let socket = format!("--socket={}", directory.join("sql").display());
+    let options = [
+        "--no-defaults",
+        &socket,
+        "--user=root",
+        "--default-character-set=utf8mb4",
+        "--batch",
+        "--raw",
+        "--skip-column-names",
+    ];
+    let output = Command::new("mariadb")
+        .args(options)
+        .args(["--execute", statements])
+        .output()
+        .unwrap();
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8(output.stdout).unwrap())
+}
