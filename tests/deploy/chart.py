@@ -1,11 +1,13 @@
-"""Compares the chart that deploy/charts/make wrote into a directory with a kustomization: chart.py CHART KUSTOMIZATION
+"""Compares the chart of a directory with a kustomization, and tries its schema of values: chart.py CHART KUSTOMIZATION
 
 Helm renders it where it is installed. Otherwise the function here does, which knows what the templates use: values, `if`,
 `sha256sum` and `toJson`."""
 import hashlib, json, pathlib, re, shutil, subprocess, sys, yaml
-import kubernetes_validate
+import jsonschema, kubernetes_validate
 
 chart, kustomization = map(pathlib.Path, sys.argv[1:])
+schema = json.loads((chart / "values.schema.json").read_text())
+jsonschema.Draft7Validator.check_schema(schema)
 FUNCTIONS = {"sha256sum": lambda value: hashlib.sha256(value.encode()).hexdigest(), "toJson": json.dumps}
 
 
@@ -26,6 +28,7 @@ def render(values):
         return list(filter(None, yaml.safe_load_all(text)))
     values = yaml.safe_load((chart / "values.yaml").read_text()) | values
     objects = []
+    jsonschema.validate(values, schema)
     for template in (chart / "templates").iterdir():
         block = lambda found: found[2] if value(values, found[1]) else ""
         text = re.sub(r"\{\{- if (.*?) \}\}\n(.*?)\{\{- end \}\}\n", block, template.read_text(), flags=re.S)
@@ -62,3 +65,40 @@ for it in render({"replicas": 5, "stores": False, "networkPolicies": False, "con
         assert it["spec"]["replicas"] == 5
     if it["kind"] == "ConfigMap":
         assert it["data"] == {"config.toml": "[listen]\n"}
+
+# Helm merges tables; the values here replace them.
+image = {"repository": "localhost:5000/countersign", "tag": "1"}
+digest = image | {"tag": "0.1.0@sha256:" + "a" * 64}
+for right in [{"image": image}, {"image": digest}, {"global": {"region": "eu"}}]:
+    render(right)
+for wrong in [
+    {"replica": 5},
+    {"replicas": 0},
+    {"replicas": "3"},
+    {"replicas": None},
+    {"stores": "no"},
+    {"networkPolicies": "true"},
+    {"config": ""},
+    {"config": {"listen": {"address": "0.0.0.0:8080"}}},
+    {"image": "countersign:0.1.0"},
+    {"image": image | {"repository": "example.com/countersign:0.1.0"}},
+    {"image": image | {"repository": 'countersign" #'}},
+    {"image": image | {"tag": 1}},
+    {"image": image | {"tag": ""}},
+    {"image": image | {"tag": "0.1.0@sha256:abc"}},
+    {"image": image | {"pullPolicy": "Always"}},
+]:
+    try:
+        render(wrong)
+    except (jsonschema.ValidationError, subprocess.CalledProcessError):
+        continue
+    raise AssertionError(f"{wrong} is accepted")
+
+# What Artifact Hub reads: each list is YAML in a text.
+about = yaml.safe_load((chart / "Chart.yaml").read_text())
+notes = {name.removeprefix("artifacthub.io/"): text for name, text in about["annotations"].items()}
+assert notes["category"] == "security" and notes["license"] == "Apache-2.0", notes
+assert all(it.keys() == {"name", "url"} for it in yaml.safe_load(notes["links"])), notes
+images = {it["image"] for it in yaml.safe_load(notes["images"])}
+used = {it["image"] for one in expected.values() for it in one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])}
+assert images == used, f"{images} {used}"
