@@ -17,6 +17,7 @@ mod metrics;
 mod package;
 mod pictures;
 mod promises;
+mod release;
 mod running;
 mod schema;
 mod stand_ins;

@@ -6,7 +6,8 @@
 //! configuration of the README, not as root, also on a read-only root file system; if it cannot write its volume, the error names the
 //! command that allows it.
 //! Promise (Storage and operation): A changed file, list or key of a release does not verify with the commands of the documents.
-//! Promise (Storage and operation): A published program has the list of its crates, which `cargo audit bin` reads.
+//! Promise (Storage and operation): A published program has the list of its crates, which `cargo audit bin` reads. A release says of each
+//! known weakness of a crate why it does not matter, or that it does.
 
 use std::{fs, path::Path, process::Command, sync::Mutex};
 
@@ -205,6 +206,68 @@ fn a_program_gets_the_list_of_its_crates() {
 }
 
 #[test]
+fn a_release_says_why_an_ignored_weakness_does_not_matter() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("deploy")).unwrap();
+    fs::copy(file("deploy/sbom"), at("deploy/sbom")).unwrap();
+    for name in ["Cargo.toml", "Cargo.lock", "src", "benches"] {
+        std::os::unix::fs::symlink(file(name), at(name)).unwrap();
+    }
+    let rules = read("deny.toml");
+    let vex = |ignored: &str| {
+        let changed = rules.replace("\nignore = []\n", &format!("\nignore = [{ignored}]\n"));
+        assert_ne!(changed, rules);
+        fs::write(at("deny.toml"), changed).unwrap();
+        let ended = Command::new(at("deploy/sbom")).arg("vex").output().unwrap();
+        serde_json::from_slice::<serde_json::Value>(&ended.stdout)
+            .map_err(|_| String::from_utf8(ended.stderr).unwrap())
+    };
+    let told = vex(
+        r#"{ id = "RUSTSEC-2026-0001", reason = "not affected: it is not called; ends with a 2.0" },
+        { id = "RUSTSEC-2026-0002", reason = "affected: a caller can stop one worker; ends with b 3.1" },
+        { crate = "c@1.0.0", reason = "was taken back" }"#,
+    )
+    .unwrap();
+    let component = &told["metadata"]["component"]["bom-ref"];
+    let known = told["vulnerabilities"].as_array().unwrap();
+    let states = known.iter().map(|it| {
+        assert_eq!(it["affects"][0]["ref"], *component);
+        (it["id"].as_str().unwrap(), &it["analysis"])
+    });
+    let analysis =
+        |state: &str, detail: &str| serde_json::json!({ "state": state, "detail": detail });
+    assert_eq!(
+        Vec::from_iter(states),
+        [
+            (
+                "RUSTSEC-2026-0001",
+                &analysis("not_affected", "it is not called; ends with a 2.0")
+            ),
+            (
+                "RUSTSEC-2026-0002",
+                &analysis(
+                    "exploitable",
+                    "a caller can stop one worker; ends with b 3.1"
+                )
+            )
+        ]
+    );
+    for unexplained in [
+        "'RUSTSEC-2026-0001'",
+        "{ id = 'RUSTSEC-2026-0001' }",
+        "{ id = 'RUSTSEC-2026-0001', reason = 'ends with a 2.0' }",
+        "{ id = 'RUSTSEC-2026-0001', reason = 'not affected: ' }",
+    ] {
+        let complaint = vex(unexplained).unwrap_err();
+        assert!(
+            complaint.contains("the reason of RUSTSEC-2026-0001"),
+            "{complaint}"
+        );
+    }
+}
+
+#[test]
 #[ignore = "builds the program twice: tests/run packages"]
 fn the_plain_build_is_the_same_in_two_directories() {
     let sum = printed(&mut script("deploy/reproduce"));
@@ -257,7 +320,7 @@ fn a_release_has_all_its_files() {
             .args(["--check", "SHA256SUMS"])
             .current_dir(at("release")),
     );
-    assert_eq!(checked.lines().count(), 4, "{checked}");
+    assert_eq!(checked.lines().count(), 5, "{checked}");
     sign(&at("release"));
     assert!(is_verified(&at("release")));
     let bill = fs::read_to_string(at(&format!("release/countersign-{version}.cdx.json"))).unwrap();
