@@ -193,11 +193,11 @@ fn a_response_of_many_fields_passes_where_the_limit_allows_it() {
             reply.header(&format!("X-{at}"), "1")
         })
     });
-    let proxy = Proxy::in_front_of(&api).start();
+    let proxy = Proxy::with(&api, "upstream.response_fields = 100");
     let caller = proxy.somebody();
     proxy.send(Call::get("/").of(&caller)).has_status(502);
     proxy.logs(&["bad_gateway", "upstream.response_fields"]);
-    let proxy = Proxy::with(&api, "upstream.response_fields = 200");
+    let proxy = Proxy::in_front_of(&api).start();
     let caller = proxy.somebody();
     let answer = proxy.passes(Call::get("/").of(&caller));
     assert!(answer.fields.has("x-0") && answer.fields.has("x-119"));
