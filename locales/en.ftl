@@ -22,7 +22,7 @@ date-words = { $day } { $month ->
 } { $year }
 
 login-title = Log in to { $service }
-login-to-decide = Log in to answer the request of { $consumer }.
+login-to-decide = Log in to continue to { $consumer }.
 login-name = User name
 login-password = Password
 login-submit = Log in
@@ -47,34 +47,34 @@ consent-more = { $count ->
 }
 consent-nothing-new = It asks for nothing new.
 # The heading of a list: who the user is, then the permissions.
-consent-permissions = If you allow it, it can
+consent-permissions = If you allow it, it will be able to
 consent-identity = See who you are
 consent-identity-name = your user name and id
 consent-identity-full = your name, user name and id
-consent-calls = Make requests in your name that need no particular permission
+consent-calls = Do things in your name that need no special permission
 consent-new = new
 consent-sensitive = sensitive
 # After the heading consent-permissions, where some are sensitive.
-consent-sum = { $count }, of them { $sensitive } sensitive
+consent-sum = { $count } permissions, { $sensitive } sensitive
 consent-sensitive-count = { $count ->
     [one] { $count } of these is sensitive.
    *[other] { $count } of these are sensitive.
 }
 consent-developer = Name and description come from its developer and are not checked by { $service }.
 consent-developer-name = Its name comes from its developer and is not checked by { $service }.
-consent-since = registered here since { $date }
+consent-since = registered on { $date }
 # $site is a host name, sometimes with a port.
-consent-to-site = Either way you then go back to { $site }.
+consent-to-site = Whatever you choose, you return to { $site }.
 # $scheme is the beginning of an address, such as com.pocket.album:
-consent-to-scheme = Either way you then go to an app on this device that opens { $scheme } links.
-consent-to-code = If you allow it, you are shown a code to type into the application.
+consent-to-scheme = Whatever you choose, an app on this device that opens { $scheme } links is next.
+consent-to-code = If you allow it, you get a code to type into the application.
 consent-allow = Allow
 consent-deny = Deny
 consent-password = The application never sees your password.
 # $page is the link to the page of applications.
-consent-holds = The access that you allow lasts until you end it under { $page }.
+consent-holds = Access lasts until you remove it in { $page }.
 # $duration is one of the duration messages.
-consent-holds-for = The access that you allow lasts { $duration }, or until you end it under { $page }.
+consent-holds-for = Access lasts { $duration }, or until you remove it in { $page }.
 consent-ends-unused = It ends earlier after { $duration } without use.
 # The link to the application, where a redirect is not followed.
 consent-continue = Continue
@@ -84,7 +84,7 @@ consent-continue-to = Continue to { $site }
 verifier-title = You have allowed { $consumer }
 verifier-type = Type this code into the application:
 # $lifetime is one of the duration messages.
-verifier-lifetime = It works once, within { $lifetime }. Do not give it to anyone else. When the application has taken it, you can close this page.
+verifier-lifetime = It works once, within { $lifetime }. Do not give it to anyone else. Close this page once the application accepts it.
 # After the application has used the code.
 verifier-taken = { $consumer } has taken the code
 verifier-taken-text = You can close this page.
@@ -97,8 +97,8 @@ applications-title = Connected applications
 applications-text = These applications can act for you. Access that you remove here ends at once.
 applications-log-out = Log out
 applications-withdrawn = { $consumer } can no longer act for you.
-applications-none = No application can act for you. When you allow one, it appears here.
-applications-none-here = None of these can act for you any more.
+applications-none = You have not connected any applications.
+applications-none-here = None of these can act for you.
 applications-permissions = { $count ->
     [one] { $count } permission
    *[other] { $count } permissions
@@ -130,8 +130,8 @@ sessions-unknown = Unknown browser
 sessions-this = This browser
 sessions-since = since { $date }
 sessions-open = { $count ->
-    [one] in { $count } browser
-   *[other] in { $count } browsers
+    [one] { $count } browser
+   *[other] { $count } browsers
 }
 # The link to the page of all sessions.
 sessions-all = All { $count } browsers
@@ -140,7 +140,7 @@ sessions-end = Log out everywhere
 
 # Before sessions end.
 logout-title = Log out of { $service }?
-logout-text = You then have to log in again in this browser.
+logout-text = You will need to log in again on this browser.
 logout-others-title = Log out everywhere else?
 logout-others-text = You stay logged in here. All your other browsers have to log in again.
 logout-all-title = Log out everywhere?
@@ -155,9 +155,9 @@ notice-out-others = You are logged out everywhere else.
 notice-out-one = That browser is logged out.
 
 password-title = Change your password
-password-rule = The new password has to have { $count ->
-    [one] at least { $count } character.
-   *[other] at least { $count } characters.
+password-rule = { $count ->
+    [one] Use at least { $count } character.
+   *[other] Use at least { $count } characters.
 }
 password-text = All your other browsers will be logged out. Applications that can act for you still can.
 password-current = Current password
@@ -277,14 +277,14 @@ error-stale-out = You have been logged out since this form was shown. Nothing wa
 error-stale-old = The page was open for too long. Nothing was changed.
 error-cookie = Your browser sent no cookie
 error-cookie-text = This form works only with a cookie of this site, which holds nothing but a random number. Allow cookies for this site, and start again.
-error-unknown = This request is not known
+error-unknown = We do not recognise this link
 error-unknown-text = The application's link is not valid. Go back to the application and start again.
 error-expired = This request has expired
 error-expired-text = Too much time has gone by. Go back to the application and start again.
 error-used = This request was answered already
 error-used-text = Each request can be answered once. Go back to the application, and start again there if needed.
 error-disabled = This application is disabled
-error-disabled-text = It may not ask for access at present.
+error-disabled-text = It cannot ask for access right now.
 error-callback = This request cannot be answered
 error-callback-text = The address to which the application wants you sent is not registered for it.
 error-no-application = No such application
@@ -295,7 +295,7 @@ error-password = Your password has changed meanwhile
 error-password-text = Somebody has set another one since you opened the form: you in another browser, or the operator. Nothing was changed here. Log in with the new password.
 error-nobody = You are not logged in
 error-nobody-text = Log in on the site you came from, then open this page again.
-error-not-admitted = Your account is not admitted
+error-not-admitted = Your account cannot log in here
 error-not-admitted-text = It is disabled here, or in conflict with another one. Ask the operator of this service.
 error-unavailable = Please try again
 error-unavailable-text = The service cannot respond just now. Try again in a few seconds.

@@ -479,7 +479,7 @@ fn forced_colours_and_paper_show_what_matters() {
         const next = form.previousElementSibling;
         return [all('.parties .sign').map(it => it.textContent).join(), all('.can .warn').length,
             next.innerText, box(next).bottom <= box(form).top];";
-    let next = "If you allow it, you are shown a code to type into the application.";
+    let next = "If you allow it, you get a code to type into the application.";
     let expected = json!(["S,C", 2, next, true]);
     assert_eq!(browser.script(shown), expected);
     let style = |selector: &str, property: &str| {

@@ -62,7 +62,7 @@ fn the_consent_page_names_account_consumer_permissions_and_next_host() {
             "<bdi>Printer</bdi> asks for access to your <bdi>Example Photos</bdi> account",
             "Logged in as <bdi>ada</bdi>",
             "name=\"switch\"",
-            "If you allow it, it can <span class=\"soft small\">(3, of them 1 sensitive)</span>",
+            "If you allow it, it will be able to <span class=\"soft small\">(3 permissions, 1 sensitive)</span>",
             "See who you are",
             "your user name and id",
             "See your photos",
@@ -72,8 +72,8 @@ fn the_consent_page_names_account_consumer_permissions_and_next_host() {
             "<q><bdi>We print &#60;b&#62;all&#60;/b&#62;.</bdi></q>",
             "not checked by <bdi>Example Photos</bdi>",
             "<bdi dir=\"ltr\">www.printer.example</bdi>",
-            "registered here since",
-            "you then go back to <bdi>printer.example:8443</bdi>",
+            "registered on",
+            "you return to <bdi>printer.example:8443</bdi>",
             "value=\"deny\"",
             "value=\"allow\"",
             "never sees your password",
@@ -165,10 +165,10 @@ fn the_consent_page_names_the_scheme_of_an_application_on_the_device() {
     in_order(
         &text,
         &[
-            "If you allow it, it can <span class=\"soft small\">(3, of them 1 sensitive)</span>",
+            "If you allow it, it will be able to <span class=\"soft small\">(3 permissions, 1 sensitive)</span>",
             "Its name comes from its developer",
             "1 of these is sensitive.",
-            "an app on this device that opens <bdi>com.pocket.album:</bdi> links.",
+            "an app on this device that opens <bdi>com.pocket.album:</bdi> links is next.",
             "value=\"deny\"",
         ],
     );
@@ -183,12 +183,12 @@ fn the_consent_page_shows_the_configured_lifetime_and_facts_about_the_user() {
     let text = consent(&proxy, &consumer, &user, "oob");
     has(
         &text,
-        &["your name, user name and id", "Make requests in your name"],
+        &["your name, user name and id", "Do things in your name"],
     );
     has(
         &text,
         &[
-            "lasts <bdi>90 days</bdi>, or until you end it under <a href=",
+            "lasts <bdi>90 days</bdi>, or until you remove it in <a href=",
             "It ends earlier after 36 hours without use.",
         ],
     );
@@ -215,7 +215,7 @@ fn facts_about_the_user_that_a_consumer_has_not_learnt_are_new() {
             "See who you are",
             "your name, user name and id",
             "<span class=\"badge\">new</span>",
-            "Make requests in your name",
+            "Do things in your name",
         ],
     );
     allows(&proxy);

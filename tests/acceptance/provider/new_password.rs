@@ -77,7 +77,7 @@ fn after_a_new_password_only_this_browser_stays_logged_in() {
     after.answer.has_status(200);
     assert!(after.target.starts_with(APPLICATIONS), "{after:?}");
     has(&after.answer.text(), &["Your password is changed"]);
-    assert!(after.answer.text().contains("in 1 browser"), "{after:?}");
+    assert!(after.answer.text().contains("1 browser"), "{after:?}");
     // This browser has another session, and the user's other sessions have ended.
     assert!(is_open(&mut visitor) && !is_open(&mut elsewhere) && is_open(&mut another));
     let mut thief = Visitor::to(&proxy);

@@ -56,7 +56,7 @@ fn applications_are_listed_by_their_last_use_with_dates_in_words() {
     let proxy = with_user_operations(&Upstream::start()).start();
     let user = proxy.user("ada");
     let mut visitor = Visitor::logged_in(&proxy, &user);
-    let none = "No application can act for you.";
+    let none = "You have not connected any applications.";
     has(&visitor.open(APPLICATIONS).answer.text(), &[none]);
     let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
     store
