@@ -267,3 +267,25 @@ fn an_outside_user_takes_over_neither_name_nor_record_of_another() {
     let shown = proxy.run("user show 2 --json").stdout;
     assert!(shown.contains(r#""name":"2""#), "{shown}");
 }
+
+#[test]
+fn an_outside_login_is_asked_over_a_unix_socket() {
+    let api = Upstream::start();
+    let system = Upstream::replying_on_unix_socket(|seen| match &*seen.target {
+        "/check/" => Reply::ok(r#"{"id":"4711","display_name":"Ada Lovelace"}"#),
+        _ => Reply::status("404 Not Found"),
+    });
+    let url = format!("{}:/check/", system.url());
+    let proxy = Proxy::with(
+        &api,
+        &format!("login.backend = 'http'\nlogin.url = '{url}'"),
+    );
+    let (_, answer) = log_in(&proxy, "ada", "enchantress");
+    assert!(answer.has_status(200).text().contains("Ada Lovelace"));
+    assert!(
+        proxy
+            .run("check")
+            .stdout
+            .contains(&format!("{url} takes connections"))
+    );
+}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Answer, Application, Call, Consumer, Operator, Postgres, Proxy, Reply, Token, Upstream,
     application::{consumer_record, looked_up_at, token_record},
-    has,
+    free_port, has,
     proxy::Builder,
     until,
 };
@@ -425,4 +425,62 @@ fn a_token_for_reports_can_do_nothing_else() {
             .contains("can only call POST /v1/lookup/forget")
     );
     assert!(page.header("Set-Cookie").is_none());
+}
+
+#[test]
+fn operators_see_where_a_record_is_from_and_when_it_was_asked_for() {
+    let (application, api) = (with_shop(), Upstream::start());
+    application.put(token_record("living-token", "ts", "shop", "7"));
+    // The command finds the process by its configuration.
+    let listen = format!("admin.listen = '127.0.0.1:{}'", free_port());
+    let builder = Proxy::in_front_of(&api).config(UNCACHED).config(&listen);
+    let builder = application.looked_up_by(builder);
+    let proxy = with_tokens(builder).start();
+    let own = proxy.consumer("Own");
+    let get = |path: &str| admin(&proxy, WRITE, Call::get(path)).has_status(200).json();
+    for path in ["/v1/consumers/shop", "/v1/tokens/living-token"] {
+        let shown = get(path);
+        assert!(shown["looked_up_at"].is_string(), "{shown}");
+        assert!(!shown.to_string().contains("shop secret"), "{shown}");
+    }
+    assert!(
+        get(&format!("/v1/consumers/{}", own.key))
+            .get("looked_up_at")
+            .is_none()
+    );
+    // They are not in the store.
+    let listed = get("/v1/consumers");
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(get("/v1/tokens")["items"], json!([]));
+    for words in [
+        "consumer show shop --json",
+        "token show living-token --json",
+    ] {
+        assert!(
+            proxy.run(words).json()["looked_up_at"].is_string(),
+            "{words}"
+        );
+    }
+    let why = proxy.run("why shop").stdout;
+    has(
+        &why,
+        &[
+            "No call that names shop",
+            "store.lookup.url has it, enabled, asked at ",
+        ],
+    );
+    let operator = Operator::with(&proxy, WRITE);
+    let page = operator.text("/consumer?key=shop");
+    has(&page, &["It is not registered here", "store.lookup.url"]);
+    assert!(!page.contains("/consumer/edit"), "{page}");
+    assert!(
+        operator
+            .text(&format!("/consumer?key={}", own.key))
+            .contains("/consumer/edit")
+    );
+    let found = operator.send(Call::get("/search?q=shop"));
+    assert_eq!(
+        found.has_status(303).header("Location"),
+        Some("/consumer?key=shop")
+    );
 }
