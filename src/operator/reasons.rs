@@ -103,6 +103,12 @@ pub fn proof_of([verified, secrets, none]: [u64; 3]) -> String {
 
 /// The advice for the developer of the consumer, or for the operator.
 pub fn advice(call: &CallRecord<'_>) -> String {
+    if call.is_unlisted() {
+        let called = call.called();
+        return format!(
+            "Tell its developer the right path instead of {called}, or add an operation to the configuration."
+        );
+    }
     match respond::mistake::advice(call) {
         Ok(text) => format!("Tell its developer: {text}."),
         Err(ours) => ours.to_owned(),

@@ -30,6 +30,7 @@ use crate::{
     telemetry::{
         calls::{facts::SenderProof, record::CallRecord},
         last_day::LastDay,
+        metrics::Verdict,
     },
 };
 
@@ -64,7 +65,7 @@ pub struct KeptCall {
     pub number: u64,
     /// The time at which the response ended.
     pub time: UnixTime,
-    /// Its facts.
+    /// Its facts. The user is the account to which a login failed.
     pub call: CallRecord<'static>,
     /// Whether the consumer that it names is registered.
     pub is_registered: bool,
@@ -77,8 +78,9 @@ pub struct KeptCall {
 impl From<CallRecord<'_>> for KeptCall {
     /// Keeps the facts that the lists show, and cuts long texts.
     fn from(call: CallRecord<'_>) -> Self {
+        let is_login = call.verdict == Verdict::LoginFailed;
         let shown = CallRecord {
-            user: None,
+            user: call.user.filter(|_| is_login),
             host: None,
             upstream: None,
             cause: None,

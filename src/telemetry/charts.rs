@@ -23,7 +23,7 @@ pub const QUARTERS: usize = 96;
 pub struct RequestCounts {
     /// Requests by verdict, in the order of [`Verdict::VARIANTS`](strum::VariantArray).
     pub verdicts: Vec<u64>,
-    /// Requests by duration: one number for each bound of the histogram, and one for those above all.
+    /// Requests that did not fail, by duration: one number for each bound of the histogram, and one for those above all.
     pub latency: Vec<u64>,
     /// Requests that observe let through and enforcing would reject.
     pub would_be_rejected: u64,

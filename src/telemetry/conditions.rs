@@ -29,6 +29,8 @@ pub enum Condition {
     DiskFull,
     /// The application with external records does not answer well: its credentials get 503 unless they are cached.
     Lookup,
+    /// Calls to the API fail: they get 502 or 504.
+    Upstream,
     /// A worker does not run, and its connections hang.
     WorkerHung,
     /// A certificate is outside its dates.
@@ -69,7 +71,7 @@ impl Condition {
         self.stops_signed_calls()
             || matches!(
                 self,
-                Self::DiskFull | Self::WorkerHung | Self::CertificateExpired
+                Self::DiskFull | Self::Upstream | Self::WorkerHung | Self::CertificateExpired
             )
     }
 }
@@ -86,7 +88,7 @@ pub struct Active {
     /// The cause, and the fix where there is one.
     pub cause: String,
     /// The time at which it was last noted.
-    noted: UnixTime,
+    pub noted: UnixTime,
     is_logged: bool,
 }
 

@@ -7,7 +7,10 @@ pub mod per_thread;
 mod process;
 
 use std::{
-    sync::{Arc, OnceLock, atomic::AtomicU64},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -95,6 +98,10 @@ macro_rules! metrics {
             $(#[doc = $help] $visibility $field: $metric,)+
             registry: Registry,
             started: Instant,
+            /// The durations of requests that failed.
+            failed: Histogram,
+            /// The responses of the API before the last call that failed because of it.
+            answers_before_failure: AtomicU64,
             /// Sets the metrics that others count, before each scrape.
             pub refresh: OnceLock<Box<dyn Fn(&Self) + Send + Sync>>,
         }
@@ -113,6 +120,8 @@ macro_rules! metrics {
                 Self {
                     registry,
                     started: Instant::now(),
+                    failed: Histogram::new(REQUEST_BOUNDS),
+                    answers_before_failure: AtomicU64::new(0),
                     refresh: OnceLock::new(),
                     $($field,)+
                 }
@@ -257,6 +266,23 @@ impl Metrics {
         if let Some(verdict) = call.observed() {
             self.observed.inc(verdict);
         }
+        if let (Outcome::Failed, Some(took)) = (call.verdict.outcome(), call.ms) {
+            self.failed.observe(took.as_secs_f64());
+        }
+    }
+
+    /// Notes a call that failed because of the API.
+    pub fn api_failed(&self) {
+        self.answers_before_failure.store(self.answers(), Relaxed);
+    }
+
+    /// Whether the API has answered since the last call that failed because of it.
+    pub fn api_answers(&self) -> bool {
+        self.answers() > self.answers_before_failure.load(Relaxed)
+    }
+
+    fn answers(&self) -> u64 {
+        self.upstream.counts().iter().sum()
     }
 
     /// The requests that `observe` let through and `enforce` would reject.
@@ -325,7 +351,9 @@ impl Metrics {
     pub fn counts(&self) -> RequestCounts {
         RequestCounts {
             verdicts: self.requests.counts().collect(),
-            latency: self.request.counts(),
+            latency: (self.request.counts().iter().zip(self.failed.counts()))
+                .map(|(all, failed)| all.saturating_sub(failed))
+                .collect(),
             would_be_rejected: self.all_observed(),
         }
     }

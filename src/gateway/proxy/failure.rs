@@ -2,10 +2,10 @@
 
 use http::{HeaderMap, Method, header};
 
-use super::{RequestRecord, Served};
+use super::{RequestRecord, Served, Shared};
 use crate::{
     provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
-    telemetry::conditions::Conditions,
+    telemetry::conditions::Condition,
 };
 
 impl RequestRecord {
@@ -19,7 +19,7 @@ impl RequestRecord {
         format: Option<Format>,
     ) -> OwnResponse {
         let request_id = self.request_id.as_str();
-        log_failure(&failure, request_id, &self.current.shared.conditions);
+        log_failure(&failure, request_id, &self.current.shared);
         let format = match (&failure, self.served) {
             _ if let Some(format) = format => format,
             // A page would take memory for a request that is not counted.
@@ -52,14 +52,17 @@ impl RequestRecord {
 }
 
 /// Logs a fault with its causes, unless the beginning and the end of its cause are logged.
-fn log_failure(failure: &Failure, request_id: &str, conditions: &Conditions) {
+fn log_failure(failure: &Failure, request_id: &str, shared: &Shared) {
     if !failure.is_fault() {
         return;
     }
     let condition = failure.condition();
     let is_logged = condition.is_some() || failure.is_of_logged_outage();
     if let Some((condition, text)) = condition {
-        conditions.set(condition, Some(text));
+        if condition == Condition::Upstream {
+            shared.metrics.api_failed();
+        }
+        shared.conditions.set(condition, Some(text));
     }
     let error: &(dyn std::error::Error + 'static) = failure;
     if is_logged {

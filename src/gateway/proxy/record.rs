@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::{Current, InFlight};
 use crate::{
+    base::names::UserId,
     gateway::launch::Launch,
     provider::respond::{Failure, facts::Facts},
     request::{
@@ -21,8 +22,15 @@ use crate::{
         route::{RouteRejection, ServiceCall, TokenCall},
     },
     telemetry::{
-        calls::facts::SenderProof, metrics::Verdict, redact::RedactedToken, request_id::RequestId,
-        stopwatch::Stopwatch, traces::Trace,
+        calls::{
+            facts::SenderProof,
+            record::{PAGE, UNLISTED},
+        },
+        metrics::Verdict,
+        redact::RedactedToken,
+        request_id::RequestId,
+        stopwatch::Stopwatch,
+        traces::Trace,
     },
     wire::server::response::{BodyEnd, BodyWatcher, Cut, ResponseBody},
 };
@@ -61,14 +69,14 @@ impl Served {
     pub(super) fn label(self, operations: &Operations) -> &str {
         match self {
             Self::Unknown => "none",
-            Self::Unlisted => "unlisted",
+            Self::Unlisted => UNLISTED,
             Self::Similar => "similar",
             Self::OtherMethod => "other_method",
             Self::Token(TokenCall::RequestToken) => "request_token",
             Self::Token(TokenCall::AccessToken) => "access_token",
             Self::Token(TokenCall::RevokeToken) => "revoke_token",
             Self::Token(TokenCall::Exchange) => "exchange",
-            Self::Page => "page",
+            Self::Page => PAGE,
             Self::Operation(index) => operations
                 .labels()
                 .get(index)
@@ -98,6 +106,8 @@ pub struct RequestRecord {
     pub(super) status: u16,
     /// The part of the service that it is for.
     pub(super) served: Served,
+    /// The account to which a login failed.
+    pub(super) account: Option<UserId>,
     /// The launch that it begins, if it is one.
     pub(super) launch: Option<Box<Launch>>,
     /// The facts about a call, once they are known.
@@ -138,6 +148,7 @@ impl RequestRecord {
             verdict: Verdict::Aborted,
             status: 0,
             served: Served::Unknown,
+            account: None,
             launch: None,
             facts: Facts::default(),
             permit: None,

@@ -150,6 +150,7 @@ pub(super) fn own_response(
     record: &mut RequestRecord,
 ) -> Response<ResponseBody> {
     (record.verdict, record.status) = (response.verdict, response.status);
+    record.account = response.account.take();
     if response.status >= 400 {
         let id = record.request_id.as_str().to_owned();
         response.fields.push((X_REQUEST_ID.as_str(), id));

@@ -143,6 +143,7 @@ fn no_content() -> OwnResponse {
         fields: Vec::new(),
         body: bytes::Bytes::new(),
         verdict: Verdict::Page,
+        account: None,
     }
     .never_stored()
 }

@@ -15,6 +15,7 @@ use crate::{
         conditions::{Condition, Conditions, WINDOW_FULL},
         heartbeats::{HUNG_AFTER, Heartbeats},
         log,
+        metrics::Metrics,
     },
 };
 
@@ -33,6 +34,8 @@ pub struct Readiness {
     pub max_nonces: u64,
     /// The last heartbeats of the workers.
     pub heartbeats: Arc<Heartbeats>,
+    /// Knows whether the API answers.
+    pub metrics: Arc<Metrics>,
     /// The findings are noted here.
     pub conditions: Arc<Conditions>,
 }
@@ -69,6 +72,9 @@ impl Readiness {
                 conditions.set_logged_elsewhere(Condition::Nonces, outage.to_string());
             }
             outage => conditions.set(Condition::Nonces, outage.map(|outage| outage.to_string())),
+        }
+        if self.metrics.api_answers() {
+            conditions.end_if_quiet(Condition::Upstream);
         }
         self.check_window();
         let cause = self.verifier.clock_consensus().map(|ahead| {

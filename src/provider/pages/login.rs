@@ -86,6 +86,8 @@ pub(super) struct Notice {
     pub(super) text: String,
     /// The time to wait; `None` if the input is at fault.
     pub(super) retry_after: Option<Duration>,
+    /// The account whose password was wrong.
+    pub(super) account: Option<UserId>,
 }
 
 /// Why an attempt opens no page.
@@ -284,10 +286,11 @@ impl PageRequest<'_> {
                     status: 429,
                     text: (self.frame.texts).filled("login-throttled", &[("wait", in_words)]),
                     retry_after: Some(wait),
+                    account: None,
                 });
             }
         };
-        let (status, id, counts) = match entry.await {
+        let (status, id, counts, account) = match entry.await {
             Ok(page) => {
                 throttle.succeeded(&attempt, self.now);
                 return Ok(page);
@@ -300,13 +303,13 @@ impl PageRequest<'_> {
                 // The name is not logged: people type passwords into it.
                 let user = account.as_ref().map(UserId::as_str);
                 tracing::info!(target: "audit", event = "login_failed", user, address = %self.address);
-                (403, wrong, true)
+                (403, wrong, true, account)
             }
-            Err(AttemptError::Login(LoginError::Busy)) => (503, "login-busy", false),
+            Err(AttemptError::Login(LoginError::Busy)) => (503, "login-busy", false, None),
             Err(AttemptError::Login(LoginError::Fault(fault))) => {
                 let error = &fault as &dyn std::error::Error;
                 tracing::error!(error, "a login could not be checked");
-                (503, "login-unavailable", !fault.is_unchecked())
+                (503, "login-unavailable", !fault.is_unchecked(), None)
             }
         };
         if !counts {
@@ -323,6 +326,7 @@ impl PageRequest<'_> {
         }
         show(&Notice {
             retry_after: (status == 503).then_some(BUSY_RETRY),
+            account,
             ..self.notice(status, id)
         })
     }
@@ -333,6 +337,7 @@ impl PageRequest<'_> {
             status,
             text: self.frame.texts.text(id).into_owned(),
             retry_after: None,
+            account: None,
         }
     }
 
@@ -467,11 +472,12 @@ impl PageRequest<'_> {
         let mut page = OwnResponse::page(self.frame, status, template, "");
         page.verdict = match status {
             400 => Verdict::BadRequest,
-            403 => Verdict::Forbidden,
+            403 => Verdict::LoginFailed,
             429 => Verdict::LoginThrottled,
             503 => Verdict::Unavailable,
             _ => Verdict::Page,
         };
+        page.account = notice.and_then(|notice| notice.account.clone());
         match notice.and_then(|notice| notice.retry_after) {
             Some(wait) => page.field("Retry-After", wait.as_secs().max(1).to_string()),
             None => page,

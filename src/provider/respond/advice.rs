@@ -47,6 +47,7 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
         Verdict::PermissionUnknown => "the user has not decided yet",
         Verdict::BadRequest => "the request is not well-formed",
         Verdict::Forbidden => "open the page again and send its own form",
+        Verdict::LoginFailed => "check the name and the password",
         Verdict::NotFound => "there is nothing under this path",
         Verdict::MethodNotAllowed => "use one of the methods that Allow lists",
         Verdict::RequestTimeout => "the request arrived too slowly; send it again",

@@ -3,7 +3,7 @@
 use super::Failure;
 use crate::{
     records::store::{StoreError, is_disk_full, is_of_logged_outage},
-    request::verify::VerifyFault,
+    request::{forward::ForwardFault, verify::VerifyFault},
     telemetry::{
         causes::causes,
         conditions::{Condition, WINDOW_FULL},
@@ -22,6 +22,9 @@ impl Failure {
                 error if is_disk_full(error) => Condition::DiskFull,
                 _ => return None,
             },
+            Self::Upstream(fault) if !matches!(fault, ForwardFault::Internal(_)) => {
+                Condition::Upstream
+            }
             _ => return None,
         };
         Some((condition, causes(self)))

@@ -53,5 +53,6 @@ fn back(problem: &Problem, frame: Frame<'_>, url: &str, request_id: &str) -> Own
         fields,
         body: Bytes::new(),
         verdict: problem.verdict,
+        account: None,
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     oauth::diagnosis::{Diagnosed, Mistake},
     telemetry::{
         calls::{facts::OperationRule, record::CallRecord},
-        metrics::Verdict,
+        metrics::{Outcome, Verdict},
     },
 };
 
@@ -46,8 +46,11 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
         Verdict::SignatureInvalid if call.problem.is_some() => "Body not as it was signed",
         Verdict::SignatureInvalid => "Signature wrong, mistake unknown",
         Verdict::NonceUsed => "Nonce used before",
+        Verdict::TokenRejected if call.is_of_page() => "Request token unknown",
         Verdict::TokenRejected if call.lacks_token() => "No token sent",
         Verdict::TokenRejected => "Token unknown, or not for this call",
+        Verdict::Forbidden => "Form forged, too old, or not possible",
+        Verdict::PermissionDenied if call.is_unlisted() => "No operation lists this path",
         Verdict::PermissionDenied => match call.denied_by {
             Some(OperationRule::Access) => "Operation not open to this kind of call",
             Some(OperationRule::From) | None => "Operation not permitted",
@@ -57,6 +60,7 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
             (Some(_), _) | (None, Some(_)) => "Parameter missing",
         },
         Verdict::RateLimited => "Too many requests",
+        Verdict::LoginFailed => "Wrong password",
         Verdict::Forwarded
         | Verdict::Anonymous
         | Verdict::Observed
@@ -78,7 +82,6 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
         | Verdict::TimestampRefused
         | Verdict::PermissionUnknown
         | Verdict::BadRequest
-        | Verdict::Forbidden
         | Verdict::NotFound
         | Verdict::MethodNotAllowed
         | Verdict::RequestTimeout
@@ -102,6 +105,9 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
 /// # Errors
 /// What concerns the operator instead.
 pub fn advice(call: &CallRecord<'_>) -> Result<String, &'static str> {
+    if let Some(of_people) = on_a_page(call) {
+        return Err(of_people);
+    }
     match call.diagnosis {
         Diagnosed::Known(mistake) => return Ok(mistake.advice().to_owned()),
         Diagnosed::Skipped => {
@@ -153,12 +159,28 @@ pub fn advice(call: &CallRecord<'_>) -> Result<String, &'static str> {
     }
 }
 
+/// What an operator has to do about a request of a person's browser, which no developer has made.
+fn on_a_page(call: &CallRecord<'_>) -> Option<&'static str> {
+    let is_rejected = call.is_of_page() && call.reason().outcome() == Outcome::Rejected;
+    is_rejected.then(|| match call.reason() {
+        Verdict::LoginFailed => {
+            "Nothing, if they are few. Somebody who guesses passwords sends many: after login.max_failures the login pauses by itself."
+        }
+        Verdict::LoginThrottled => "Nothing: the pause ends by itself.",
+        Verdict::Forbidden => "Nothing, if they are few: the page has told its user to open it again.",
+        Verdict::TokenRejected | Verdict::TokenExpired | Verdict::TokenUsed => {
+            "Nothing, if they are few: the link is wrong, too old, or was used, and its user begins again at the application."
+        }
+        Verdict::ConsumerKeyRefused => "Enable the consumer, or tell its developer that its access has ended.",
+        _ => "Nothing, if they are few: the page has told its user what is wrong.",
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use strum::VariantArray as _;
 
     use super::*;
-    use crate::telemetry::metrics::Outcome;
 
     fn rejected(verdict: Verdict) -> CallRecord<'static> {
         CallRecord {

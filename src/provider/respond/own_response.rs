@@ -5,7 +5,10 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 
 use super::{frame::Frame, theme::Theme};
-use crate::{oauth::percent, telemetry::metrics::Verdict, wire::server::response::ResponseBody};
+use crate::{
+    base::names::UserId, oauth::percent, telemetry::metrics::Verdict,
+    wire::server::response::ResponseBody,
+};
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -20,6 +23,8 @@ pub struct OwnResponse {
     pub body: Bytes,
     /// Its verdict in metrics and logs.
     pub verdict: Verdict,
+    /// The account to which a login failed.
+    pub account: Option<UserId>,
 }
 
 impl OwnResponse {
@@ -30,6 +35,7 @@ impl OwnResponse {
             fields: vec![("Content-Type", content_type.to_owned())],
             body: body.into(),
             verdict,
+            account: None,
         }
     }
 
@@ -59,6 +65,7 @@ impl OwnResponse {
             fields: Vec::new(),
             body: Bytes::new(),
             verdict,
+            account: None,
         }
     }
 
@@ -69,6 +76,7 @@ impl OwnResponse {
             fields: Theme::plain().fields("", None),
             body: Bytes::new(),
             verdict: Verdict::Page,
+            account: None,
         }
         .field("Location", location)
     }

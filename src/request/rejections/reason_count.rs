@@ -27,6 +27,8 @@ pub struct ReasonCount {
     pub is_in_some_calls: bool,
     /// The base strings of the last call that has some.
     pub base_strings: Option<Arc<BaseStrings>>,
+    /// The number of that call.
+    pub base_strings_of: u64,
 }
 
 impl ReasonCount {
@@ -40,6 +42,7 @@ impl ReasonCount {
             proofs: [0; 3],
             is_in_some_calls: false,
             base_strings: None,
+            base_strings_of: 0,
         };
         begun.add(first);
         begun
@@ -97,6 +100,8 @@ impl ReasonCount {
             && newest.missing_permission == other.missing_permission
             && newest.is_of_disabled() == other.is_of_disabled()
             && newest.lacks_token() == other.lacks_token()
+            && newest.is_of_page() == other.is_of_page()
+            && newest.is_unlisted() == other.is_unlisted()
     }
 
     /// Whether calls of the last day passed that enforcing would reject.
@@ -165,7 +170,9 @@ impl Counts {
         match self.reasons.iter_mut().find(|known| known.is_of(one)) {
             Some(known) => {
                 known.add(one);
-                known.base_strings = base_strings.or(known.base_strings.take());
+                if base_strings.is_some() {
+                    (known.base_strings, known.base_strings_of) = (base_strings, one.number);
+                }
             }
             None => {
                 let known = self.reasons.iter().enumerate();
@@ -175,6 +182,7 @@ impl Counts {
                 }
                 self.reasons.push(ReasonCount {
                     base_strings,
+                    base_strings_of: one.number,
                     ..ReasonCount::new(one)
                 });
             }

@@ -197,6 +197,7 @@ pub async fn open(
         nonces: Arc::clone(&nonces),
         max_nonces: config.nonce.max_entries.get(),
         heartbeats: Arc::new(Heartbeats::new(config.workers().get())),
+        metrics: Arc::clone(&metrics),
         conditions: Arc::clone(&conditions),
     });
     let certificates = Arc::<ArcSwap<_>>::default();

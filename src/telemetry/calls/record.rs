@@ -11,6 +11,12 @@ use super::{
 };
 use crate::oauth::{Deviation, DeviationSet, diagnosis::Diagnosed};
 
+/// The label of the pages of this service, as that of an operation. Labels of operations have a slash.
+pub const PAGE: &str = "page";
+
+/// The label of the paths that no operation lists.
+pub const UNLISTED: &str = "unlisted";
+
 /// Defines [`CallRecord`] from one row a fact, which has the same name in the log. `as bare`: a line has no quotation marks around a text
 /// that needs none.
 macro_rules! facts {
@@ -213,8 +219,20 @@ impl CallRecord<'_> {
         self.reason() == Verdict::ConsumerKeyRefused && self.problem.is_none()
     }
 
-    /// Whether its token was rejected because it names none.
+    /// Whether its token was rejected because it names none. The token of a page is not in the record.
     pub fn lacks_token(&self) -> bool {
-        self.reason() == Verdict::TokenRejected && self.named_token().unwrap_or_default().is_empty()
+        self.reason() == Verdict::TokenRejected
+            && self.named_token().unwrap_or_default().is_empty()
+            && !self.is_of_page()
+    }
+
+    /// Whether a person sent it from a page of this service.
+    pub fn is_of_page(&self) -> bool {
+        self.operation.as_deref() == Some(PAGE)
+    }
+
+    /// Whether it was denied because no operation lists its path.
+    pub fn is_unlisted(&self) -> bool {
+        self.reason() == Verdict::PermissionDenied && self.operation.as_deref() == Some(UNLISTED)
     }
 }

@@ -76,6 +76,8 @@ pub enum Verdict {
     BadRequest,
     /// 403 of a page: a forged or stale form.
     Forbidden,
+    /// 403 of a page: the password is wrong, or nobody has the name.
+    LoginFailed,
     /// 404 of our own endpoints.
     NotFound,
     /// 405.
@@ -162,6 +164,7 @@ impl Verdict {
             | Self::PermissionUnknown
             | Self::BadRequest
             | Self::Forbidden
+            | Self::LoginFailed
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::RequestTimeout

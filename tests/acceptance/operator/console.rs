@@ -14,6 +14,7 @@ mod needs;
 mod overview;
 mod rejections;
 mod tokens;
+mod truth;
 mod users;
 
 use rustix::process::Signal;

@@ -80,7 +80,10 @@ impl RequestRecord {
                 is_registered: call.consumer.is_some() || self.facts.sender.is_registered,
                 accepted_before: consumer.map_or(0, |key| metrics.accepted_of(key)),
                 base_strings: self.base_strings(call),
-                ..KeptCall::from(call.clone())
+                ..KeptCall::from(CallRecord {
+                    user: self.account.as_ref().map(|it| it.as_str().into()),
+                    ..call.clone()
+                })
             });
         }
     }
@@ -187,6 +190,10 @@ impl RequestRecord {
                 Some(UnmetRule::Other(rule)) => call.denied_by = Some(*rule),
                 None => {}
             },
+            Failure::Policy(PolicyRejection::MethodNotAllowed { allow }) => {
+                let problem = format!("{} is not allowed on this path; {allow} are", self.method);
+                call.problem = Some(problem.into());
+            }
             Failure::Verify(VerifyRejection::TimestampOutsideWindow { skew, .. }) => {
                 call.skew_seconds = *skew;
             }

@@ -7,22 +7,33 @@ use super::{
     ConsoleRequest, Rejected, Result,
     consumers::last_use,
     page::{ConsoleFrame, show},
-    parts::{Moment, Tag, field_text, path, time},
+    parts::{Moment, Names, Tag, field_text, path, time},
     reasons::{CountedSince, RejectedConsumer},
     tokens::TokenRow,
 };
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey},
-    operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, view},
+    base::{
+        clock::UnixTime,
+        names::{ConsumerKey, Permission},
+    },
+    operator::{
+        manage::{CONSUMER_FIELDS, FieldKind, RecordField, view},
+        reasons::after::AfterRejection,
+    },
     provider::respond::OwnResponse,
     records::store::{
         port::{AuditFilter, TokenFilter},
-        record::Consumer,
+        record::{AccessToken, Consumer},
     },
+    request::rejections::ReasonCount,
+    telemetry::redact::RedactedToken,
 };
 
 /// Tokens on the page of a consumer or a user.
 const TOKENS: u32 = 20;
+
+/// The most tokens of a consumer of which those with a permission are counted.
+const COUNTED: u32 = 1_000;
 
 #[derive(Template)]
 #[template(path = "console/consumer.html")]
@@ -91,16 +102,8 @@ impl ConsoleRequest<'_> {
             _ => "an imported token".to_owned(),
         };
         let groups = self.admin.shared.rejections.reasons(Some(key));
-        let missing = groups.iter().filter_map(|group| {
-            let newest = &group.newest;
-            let permission = newest.call.missing_permission.as_deref()?;
-            Some(missing_half(
-                &consumer,
-                permission,
-                newest.call.named_token(),
-            ))
-        });
         let names = self.names_of(&groups).await?;
+        let missing = self.missing(&consumer, &groups, &names).await?;
         let enforces = self.admin.shared.live.load().authorizer.enforces();
         let previous = consumer.graced_secret(self.now);
         let filter = TokenFilter {
@@ -133,7 +136,7 @@ impl ConsoleRequest<'_> {
                 .developer_link_until(&consumer.key)
                 .await?
                 .map(|until| self.moment(until)),
-            missing: missing.collect(),
+            missing,
             reasons: self.reasons(&groups, &names, CountedSince::Start).await?,
             reasons_have_consumers: false,
             started: self.moment(self.admin.shared.rejections.since),
@@ -152,6 +155,51 @@ impl ConsoleRequest<'_> {
         Ok(show(200, &page))
     }
 
+    /// Which half of each permission is missing that calls lacked, unless later ones were right.
+    async fn missing(
+        &self,
+        consumer: &Consumer,
+        groups: &[ReasonCount],
+        names: &Names,
+    ) -> Result<Vec<String>> {
+        let mut missing = Vec::new();
+        for group in groups {
+            let newest = &group.newest.call;
+            let is_past = matches!(self.after(group, names), AfterRejection::Accepted(_));
+            let Some(permission) = newest.missing_permission.as_deref().filter(|_| !is_past) else {
+                continue;
+            };
+            let token = match newest.named_token() {
+                Some(start) => self.token_beginning(start).await?,
+                None => None,
+            };
+            let token = token.filter(|token| token.consumer == consumer.key);
+            let all = TokenFilter {
+                consumer: Some(consumer.key.clone()),
+                ..TokenFilter::default()
+            };
+            let tokens = self.backend.manage.recent_tokens(all, None, None, COUNTED);
+            let mut tokens = tokens.await?;
+            tokens.retain(|token| token.expires_at.is_none_or(|end| self.now < end));
+            let has = |token: &&AccessToken| {
+                let permissions = &token.permissions;
+                permissions.iter().any(|it| it.as_str() == permission)
+            };
+            let counts = (tokens.iter().filter(has).count(), tokens.len());
+            missing.extend(missing_half(consumer, permission, token.as_ref(), counts));
+        }
+        Ok(missing)
+    }
+
+    /// The token that begins with these characters, if there is one.
+    pub(super) async fn token_beginning(&self, start: &str) -> Result<Option<AccessToken>> {
+        match self.backend.manage.token(start, false).await {
+            Ok(token) => Ok(Some(token)),
+            Err(error) if error.status() >= 500 => Err(error.into()),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// The tokens of a filter that were used last.
     pub(super) async fn some_tokens(&self, filter: TokenFilter) -> Result<Vec<TokenRow>> {
         let manage = &self.backend.manage;
@@ -160,20 +208,43 @@ impl ConsoleRequest<'_> {
     }
 }
 
-/// Which half of a permission is missing.
-fn missing_half(consumer: &Consumer, permission: &str, token: Option<&str>) -> String {
-    let is_registered = consumer
-        .permissions
-        .iter()
-        .any(|it| it.as_str() == permission);
-    match (is_registered, token) {
-        (false, _) => format!(
-            "The consumer is not registered with {permission}: edit it; then the user has to allow it again."
-        ),
-        (true, Some(token)) => format!(
-            "The consumer has {permission}; the token {token}… of its last such call does not: the user has to allow it again."
-        ),
-        (true, None) => format!("The consumer has {permission} now: the call can be sent again."),
+/// Which half of a permission is missing now, of a call that lacked it and of the token that it named, if that is known; `tokens`
+/// counts the valid ones of the consumer that have it, and all.
+fn missing_half(
+    consumer: &Consumer,
+    permission: &str,
+    token: Option<&AccessToken>,
+    (with, tokens): (usize, usize),
+) -> Option<String> {
+    let has = |permissions: &[Permission]| permissions.iter().any(|it| it.as_str() == permission);
+    if !has(&consumer.permissions) {
+        let others = match (with, tokens) {
+            (_, 0) => "It has no token yet.".to_owned(),
+            (with, all) if with == all => {
+                "Its tokens have it, so that nothing else is missing.".to_owned()
+            }
+            (with, all) => format!(
+                "{with} of its {all} tokens {} {permission}; users of the others have to allow it again.",
+                if with == 1 { "has" } else { "have" }
+            ),
+        };
+        return Some(format!(
+            "The consumer lacks {permission}: edit it. {others}"
+        ));
+    }
+    match token {
+        None => Some(format!(
+            "The consumer has {permission} now. The last call that lacked it named no token that is known here."
+        )),
+        Some(token) if has(&token.permissions) => Some(format!(
+            "Consumer and token {} both have {permission} now: nothing is missing.",
+            RedactedToken(&token.token)
+        )),
+        Some(token) => Some(format!(
+            "The token {} lacks {permission}: its user {} has to allow it again.",
+            RedactedToken(&token.token),
+            token.user
+        )),
     }
 }
 
@@ -219,23 +290,55 @@ fn settings(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{base::secret::Secret, records::store::record::TokenBeginning};
 
     #[test]
     fn the_half_that_lacks_a_permission_is_named() {
         let mut consumer = Consumer::for_tests("c");
         consumer.permissions.clear();
-        let text = missing_half(&consumer, "members.read", Some("acc0212b"));
+        let permission: Permission = "members.read".parse().unwrap();
+        let mut token = AccessToken {
+            token: "acc0212bcdefghijklmnopqrstuvw".to_owned(),
+            secret: Secret::default(),
+            consumer: consumer.key.clone(),
+            user: "nina".parse().unwrap(),
+            permissions: Vec::new(),
+            issued_at: UnixTime(0),
+            expires_at: None,
+            last_used_at: None,
+            last_used_from: None,
+            revoked_at: None,
+            began: TokenBeginning::default(),
+            with_display_name: false,
+        };
+        let said = |consumer: &Consumer, token: Option<&AccessToken>, counts| {
+            missing_half(consumer, "members.read", token, counts).unwrap()
+        };
+        for (counts, expected) in [
+            ((0, 0), "It has no token yet."),
+            (
+                (1, 15),
+                "1 of its 15 tokens has members.read; users of the others",
+            ),
+            ((15, 15), "so that nothing else is missing"),
+        ] {
+            let text = said(&consumer, Some(&token), counts);
+            assert!(
+                text.starts_with("The consumer lacks members.read: edit it."),
+                "{text}"
+            );
+            assert!(text.contains(expected), "{text}");
+        }
+        consumer.permissions.push(permission.clone());
+        let text = said(&consumer, Some(&token), (1, 2));
         assert!(
-            text.starts_with("The consumer is not registered with members.read"),
+            text.starts_with("The token acc0212b… lacks members.read: its user"),
             "{text}"
         );
-        consumer.permissions.push("members.read".parse().unwrap());
-        let text = missing_half(&consumer, "members.read", Some("acc0212b"));
-        assert!(
-            text.contains("the token acc0212b… of its last such call does not"),
-            "{text}"
-        );
-        let text = missing_half(&consumer, "members.read", None);
-        assert!(text.contains("can be sent again"), "{text}");
+        token.permissions.push(permission);
+        let text = said(&consumer, Some(&token), (1, 2));
+        assert!(text.contains("both have members.read now"), "{text}");
+        let text = said(&consumer, None, (1, 2));
+        assert!(text.contains("named no token that is known here"), "{text}");
     }
 }

@@ -3,7 +3,7 @@
 use super::{chart, parts::Number};
 use crate::telemetry::{
     charts::{SAMPLE_EVERY, Sample},
-    metrics::Outcome,
+    metrics::{Outcome, Verdict},
 };
 
 /// The share of rejected calls in the last minute from which the overview warns, in percent.
@@ -16,6 +16,8 @@ const ALARM_CALLS: u64 = 10;
 pub(super) struct Tiles {
     pub(super) rate: String,
     pub(super) requests: Number,
+    /// The share and the number of the calls that failed, if any did.
+    pub(super) failed: Option<(String, String)>,
     /// The name of the share: of rejected calls, or of those that enforcing would reject.
     pub(super) wrong: &'static str,
     pub(super) share: String,
@@ -39,31 +41,35 @@ impl Tiles {
             let last = last_minute(minutes);
             last.map_or_else(|| "–".to_owned(), |last| chart::latency(last, percent))
         };
+        let answered = Number(minute.answered());
         let (rejected, observed) = (Number(minute.rejected), Number(minute.would_be_rejected));
-        let failed = Number(minute.failed);
         let (wrong, counts) = match (minute.rejected, minute.would_be_rejected) {
             (0, _) if !enforces => (
                 "Would be rejected",
-                format!("{observed}; 0 were rejected, {failed} failed"),
+                format!("{observed} of {answered}; none was rejected"),
             ),
             // Some are rejected in any case, such as those for no URL of this service.
-            (_, 0) => ("Rejected", format!("{rejected}, and {failed} failed")),
+            (_, 0) => ("Rejected", format!("{rejected} of {answered}")),
             (_, _) => (
                 "Rejected, or would be",
-                format!("{rejected}; {observed} would be, {failed} failed"),
+                format!("{rejected} rejected, {observed} would be, of {answered}"),
             ),
         };
         let percent = nonces as f64 * 100.0 / max_nonces.max(1) as f64;
         Self {
             rate: format!("{:.1}", minute.all as f64 / SAMPLE_EVERY.as_secs_f64()),
             requests: Number(minute.all),
+            failed: (minute.failed > 0).then(|| {
+                let share = format!("{:.1} %", percent_of(minute.failed, minute.all));
+                (share, minute.failures())
+            }),
             wrong,
-            share: match minute.all {
+            share: match minute.answered() {
                 0 => "–".to_owned(),
                 _ => format!("{:.1} %", minute.percent()),
             },
-            counts: match minute.all {
-                0 => "no request in the last minute".to_owned(),
+            counts: match minute.answered() {
+                0 => "no request was answered".to_owned(),
                 _ => counts,
             },
             half: latency(50),
@@ -87,7 +93,10 @@ struct MinuteCalls {
     rejected: u64,
     /// The calls that were only observed, and that enforcing would reject.
     would_be_rejected: u64,
+    /// The calls that this program or the API has failed.
     failed: u64,
+    /// The calls whose caller had gone.
+    aborted: u64,
 }
 
 impl MinuteCalls {
@@ -97,7 +106,10 @@ impl MinuteCalls {
             calls.all += sample.counts.total();
             calls.rejected += chart::outcome(sample, Outcome::Rejected);
             calls.would_be_rejected += sample.counts.would_be_rejected;
-            calls.failed += chart::outcome(sample, Outcome::Failed);
+            let aborted = sample.counts.verdicts.get(Verdict::Aborted as usize);
+            let aborted = aborted.copied().unwrap_or_default();
+            calls.aborted += aborted;
+            calls.failed += chart::outcome(sample, Outcome::Failed) - aborted;
         }
         calls
     }
@@ -106,12 +118,34 @@ impl MinuteCalls {
         self.rejected + self.would_be_rejected
     }
 
+    const fn answered(&self) -> u64 {
+        self.all - self.failed - self.aborted
+    }
+
     fn percent(&self) -> f64 {
-        self.wrong() as f64 * 100.0 / self.all.max(1) as f64
+        percent_of(self.wrong(), self.answered())
+    }
+
+    fn failures(&self) -> String {
+        format!("{} of {}", Number(self.failed), Number(self.all))
     }
 }
 
-/// The warning about the last minute: more than a twentieth of its calls were rejected, or would be, or twice the share of the hour.
+fn percent_of(part: u64, all: u64) -> f64 {
+    part as f64 * 100.0 / all.max(1) as f64
+}
+
+/// How many calls of the last minute failed, else of the current one.
+pub(super) fn failures(minutes: &[Sample]) -> Option<String> {
+    let of = |samples: Option<&Sample>, when: &str| {
+        let calls = MinuteCalls::of(samples);
+        (calls.failed > 0).then(|| format!("{} calls of {when} failed.", calls.failures()))
+    };
+    let last = of(last_minute(minutes), "the last whole minute");
+    last.or_else(|| of(minutes.last(), "this minute"))
+}
+
+/// The warning about the last minute: more than a twentieth of its answered calls were rejected, or would be, or twice the share of the hour.
 pub(super) fn alarm(minutes: &[Sample]) -> Option<String> {
     let minute = MinuteCalls::of(last_minute(minutes));
     let (share, of_hour) = (minute.percent(), MinuteCalls::of(minutes).percent());
@@ -125,7 +159,7 @@ pub(super) fn alarm(minutes: &[Sample]) -> Option<String> {
         format!(
             "{share:.1} % of the last minute’s calls {what} ({} of {}).",
             Number(minute.wrong()),
-            Number(minute.all)
+            Number(minute.answered())
         )
     })
 }
@@ -170,11 +204,7 @@ mod tests {
         let tiles = Tiles::new(&observed(0), false, (0, 1));
         assert_eq!(
             (tiles.wrong, &*tiles.share, &*tiles.counts),
-            (
-                "Would be rejected",
-                "33.3 %",
-                "30; 0 were rejected, 0 failed"
-            )
+            ("Would be rejected", "33.3 %", "30 of 90; none was rejected")
         );
         let tiles = Tiles::new(&observed(10), false, (0, 1));
         assert_eq!(
@@ -182,7 +212,7 @@ mod tests {
             (
                 "Rejected, or would be",
                 "40.0 %",
-                "10; 30 would be, 0 failed"
+                "10 rejected, 30 would be, of 100"
             )
         );
         let tiles = Tiles::new(&[minute(90, 10), minute(0, 0)], false, (0, 1));
@@ -190,7 +220,33 @@ mod tests {
         let tiles = Tiles::new(&[minute(90, 10), minute(0, 0)], true, (0, 1));
         assert_eq!(
             (tiles.wrong, &*tiles.share, &*tiles.counts),
-            ("Rejected", "10.0 %", "10, and 0 failed")
+            ("Rejected", "10.0 %", "10 of 100")
+        );
+    }
+
+    #[test]
+    fn failed_calls_have_a_tile_and_are_not_among_the_answered_ones() {
+        let mut down = minute(4, 1);
+        down.counts.verdicts[Verdict::BadGateway as usize] = 20;
+        down.counts.verdicts[Verdict::Aborted as usize] = 5;
+        let minutes = [down.clone(), minute(0, 0)];
+        let tiles = Tiles::new(&minutes, true, (0, 1));
+        let failed = tiles.failed.unwrap();
+        assert_eq!((&*failed.0, &*failed.1), ("66.7 %", "20 of 30"));
+        assert_eq!((&*tiles.share, &*tiles.counts), ("20.0 %", "1 of 5"));
+        let text = "20 of 30 calls of the last whole minute failed.";
+        assert_eq!(failures(&minutes).as_deref(), Some(text));
+        let text = "20 of 30 calls of this minute failed.";
+        assert_eq!(
+            failures(&[minute(9, 0), down]).as_deref(),
+            Some(text),
+            "an outage begins"
+        );
+        assert_eq!(failures(&[minute(9, 0), minute(1, 0)]), None);
+        assert!(
+            Tiles::new(&[minute(9, 0), minute(1, 0)], true, (0, 1))
+                .failed
+                .is_none()
         );
     }
 }

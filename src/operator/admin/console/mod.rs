@@ -5,6 +5,7 @@
 //! every change asks for a confirmation that says what it ends. All changes go through [`crate::operator::manage`].
 
 mod audit;
+mod call;
 mod change;
 mod chart;
 mod configuration;

@@ -9,7 +9,7 @@ use strum::VariantArray as _;
 use super::{
     ConsoleRequest, Result,
     chart::{self, Chart},
-    minute::{Tiles, alarm},
+    minute::{Tiles, alarm, failures},
     observed::{Breakage, Period, is_of_consumer, reasons_of_others},
     page::{ConsoleFrame, show},
     parts::{Moment, Named, Number, Tag, counted, path, time},
@@ -21,6 +21,7 @@ use crate::{
     request::rejections::ReasonCount,
     telemetry::{
         charts::Sample,
+        conditions::Condition,
         metrics::{Outcome, Verdict},
     },
     wire::server::unproved,
@@ -50,6 +51,8 @@ struct OverviewPage<'a> {
     frame: ConsoleFrame<'a>,
     is_draining: bool,
     is_ready: bool,
+    /// What is wrong with the API.
+    api: Option<ApiOutage>,
     ready_for: String,
     enforces: bool,
     node: String,
@@ -110,6 +113,16 @@ struct Grace {
     used: Option<(String, Moment)>,
 }
 
+/// The API does not answer, or calls to it fail.
+struct ApiOutage {
+    what: &'static str,
+    cause: String,
+    since: Moment,
+    last: Moment,
+    /// How many calls failed.
+    failures: Option<String>,
+}
+
 /// The number of requests with a verdict.
 struct VerdictCount {
     word: &'static str,
@@ -125,7 +138,7 @@ impl ConsoleRequest<'_> {
         let counts = shared.metrics.counts();
         let minutes = console.charts.minutes(&counts, self.now);
         readiness.check().await;
-        let (is_ready, problems) = self.problems();
+        let (is_ready, problems, api) = self.problems(&minutes);
         let live = shared.live.load();
         let (enforces, concurrent) = (live.authorizer.enforces(), live.concurrent_requests);
         drop(live);
@@ -146,6 +159,7 @@ impl ConsoleRequest<'_> {
             frame: self.shell.frame("Overview"),
             is_draining: self.admin.is_announced(),
             is_ready,
+            api,
             ready_for: {
                 let since = readiness.conditions.stopped_until();
                 let since = since.unwrap_or(shared.rejections.since);
@@ -195,12 +209,28 @@ impl ConsoleRequest<'_> {
         Ok(show(200, &page))
     }
 
-    /// Whether signed calls are served, and the class and the text of each condition.
-    fn problems(&self) -> (bool, Vec<(&'static str, String)>) {
+    /// Whether signed calls are served, the class and the text of each condition, and the outage of the API.
+    fn problems(
+        &self,
+        minutes: &[Sample],
+    ) -> (bool, Vec<(&'static str, String)>, Option<ApiOutage>) {
         let active = self.admin.readiness.conditions.active();
         let stops = active
             .iter()
             .any(|(condition, _)| condition.stops_signed_calls());
+        let (of_api, active): (Vec<_>, Vec<_>) = active
+            .into_iter()
+            .partition(|(condition, _)| *condition == Condition::Upstream);
+        let api = of_api.into_iter().next().map(|(_, active)| ApiOutage {
+            what: match self.admin.shared.metrics.api_answers() {
+                true => "Calls to the API fail",
+                false => "The API does not answer",
+            },
+            cause: active.cause,
+            since: self.moment(active.since),
+            last: self.moment(active.noted),
+            failures: failures(minutes),
+        });
         let problems = active.into_iter().map(|(condition, active)| {
             let (class, what) = match condition.stops_signed_calls() {
                 true => ("bad", "Not ready"),
@@ -212,7 +242,7 @@ impl ConsoleRequest<'_> {
                 format!("{what} since {since}: {name}: {}", active.cause),
             )
         });
-        (!stops, problems.collect())
+        (!stops, problems.collect(), api)
     }
 
     /// The consumers whose calls are rejected so that a person is needed; where signatures are only observed, also the senders of

@@ -1,11 +1,12 @@
 //! Why calls are rejected: by consumer, the mistake in words, the advice for the developer, what the calls prove, and what
 //! happened since.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     ConsoleRequest, Result,
-    parts::{Moment, Named, Names, Number, Tag, path},
+    call::href,
+    parts::{Moment, Named, Names, Number, Tag, counted, path},
 };
 use crate::{
     oauth::diagnosis::{Diagnosed, Mistake},
@@ -18,7 +19,7 @@ use crate::{
     },
     records::store::port::AuditFilter,
     request::rejections::ReasonCount,
-    telemetry::calls::facts::OtherSecret,
+    telemetry::{calls::facts::OtherSecret, metrics::Verdict},
 };
 
 /// The calls of one consumer that were rejected, by reason.
@@ -52,8 +53,13 @@ pub(super) struct Reason {
     pub(super) previous_secret: bool,
     /// The rotation that replaced the secret with which it signs.
     pub(super) rotated: Option<Moment>,
-    /// The last call, and where it came from, if it names no consumer.
+    /// The last call, and its page.
+    pub(super) call: String,
+    pub(super) call_href: String,
+    /// Where it came from, if it names no consumer.
     pub(super) from: Option<String>,
+    /// The accounts and addresses of the failed logins that are kept.
+    pub(super) logins: Option<String>,
 }
 
 /// The calls that a row counts.
@@ -100,13 +106,15 @@ impl ConsoleRequest<'_> {
         let mut places = HashMap::new();
         let mut rows: Vec<RejectedConsumer> = Vec::new();
         for group in groups {
-            let consumer = group.newest.call.named_consumer();
+            let newest = &group.newest.call;
+            let consumer = newest.named_consumer();
             let place = *places.entry(consumer).or_insert_with(|| {
                 rows.push(RejectedConsumer {
                     consumer: consumer.map(|key| names.consumer(key)),
-                    nobody: match group.is_observed() {
-                        true => "unsigned calls",
-                        false => "none is named",
+                    nobody: match (group.is_observed(), newest.is_of_page()) {
+                        (_, true) => "a browser",
+                        (true, _) => "unsigned calls",
+                        (false, _) => "none is named",
                     },
                     reasons: Vec::new(),
                 });
@@ -156,12 +164,41 @@ impl ConsoleRequest<'_> {
                 Diagnosed::Known(Mistake::PreviousSecret) => self.last_rotation(key).await?,
                 _ => None,
             },
-            from: consumer.is_none().then(|| {
-                let address = newest.caller_address();
-                let from = address.map(|address| format!(", from {address}"));
-                newest.called() + &from.unwrap_or_default()
-            }),
+            call: newest.called(),
+            call_href: href(&group.newest),
+            from: match (consumer, newest.caller_address()) {
+                (None, Some(address)) => Some(address.to_string()),
+                _ => None,
+            },
+            logins: (newest.verdict == Verdict::LoginFailed).then(|| self.failed_logins()),
         })
+    }
+
+    /// The accounts and addresses of the failed logins that are kept.
+    fn failed_logins(&self) -> String {
+        let kept = self.admin.shared.rejections.newest();
+        let failed = kept
+            .iter()
+            .filter(|one| one.call.verdict == Verdict::LoginFailed);
+        let failed = Vec::from_iter(failed);
+        let distinct = |count: usize, noun: &str| counted(count as u64, noun);
+        let accounts =
+            HashSet::<_>::from_iter(failed.iter().filter_map(|it| it.call.user.as_ref()));
+        let addresses = HashSet::<_>::from_iter(failed.iter().map(|it| it.call.caller_address()));
+        let nobodys = failed.iter().filter(|it| it.call.user.is_none()).count();
+        let names = match nobodys {
+            0 => String::new(),
+            count => format!(
+                ", {} with a name that no account has",
+                distinct(count, "time")
+            ),
+        };
+        format!(
+            "{}: at {}{names}, from {}",
+            distinct(failed.len(), "time"),
+            distinct(accounts.len(), "account"),
+            distinct(addresses.len(), "address").replace("addresss", "addresses"),
+        )
     }
 
     /// The last rotation of the secret of a consumer, if its record is kept.

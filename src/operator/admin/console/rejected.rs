@@ -20,6 +20,8 @@ pub(super) enum Rejected {
     ReadOnly,
     /// There is no such page.
     NotFound,
+    /// What the page shows is not there any longer; where it may be.
+    Gone(&'static str),
     /// The method is not one of the page.
     OtherMethod,
     /// The input cannot be used; the reason.
@@ -79,6 +81,7 @@ impl Rejected {
             Self::Stale(_) => (403, "Form no longer valid"),
             Self::ReadOnly => (403, "Not permitted"),
             Self::NotFound => (404, "Page not found"),
+            Self::Gone(_) => (404, "No longer here"),
             Self::OtherMethod => (405, "Method not allowed"),
             Self::Invalid(_) => (422, "Not accepted"),
             Self::Body(BodyRejection::TooLarge) => (413, "Too large"),
@@ -106,6 +109,7 @@ impl Rejected {
                 "You are logged in with the read token, which changes nothing. Log in with the token of admin.token_file."
             }
             Self::NotFound => "There is nothing here.",
+            Self::Gone(where_else) => where_else,
             Self::OtherMethod => {
                 "Pages are opened with GET, and the forms of changes are sent with POST."
             }

@@ -6,6 +6,7 @@ use askama::Template;
 
 use super::{
     ConsoleRequest, Result,
+    call::{href, proof},
     observed::{Breakage, is_of_consumer, reasons_of_others},
     page::{ConsoleFrame, InputField, InputKind, choices, show},
     parts::{Moment, Named, Names, Number, Tag},
@@ -15,11 +16,14 @@ use crate::{
     operator::reasons::grouped,
     provider::respond::OwnResponse,
     request::rejections::{KeptCall, ReasonCount, sort},
-    telemetry::{calls::facts::SenderProof, metrics::Verdict},
+    telemetry::metrics::Verdict,
 };
 
 /// Rejections on the page.
 const SHOWN: usize = 200;
+
+/// The caption of the rejections of browsers, whose users no developer can help.
+const PEOPLE: &str = "People on the pages of this service";
 
 /// Groups in a table of the page.
 const GROUPS: usize = 100;
@@ -74,6 +78,8 @@ impl GroupsTable {
 /// A row of the table of calls.
 struct RejectedCall {
     time: Moment,
+    /// Its page.
+    href: String,
     call: String,
     consumer: Option<Named>,
     proof: Tag,
@@ -150,23 +156,29 @@ impl ConsoleRequest<'_> {
                 of_consumers.retain(|group| is_wanted(&group.newest));
                 let mut unsigned = rejections.reasons_of_unsigned();
                 unsigned.retain(|group| is_wanted(&group.newest));
-                let mut others = reasons_of_others(strange.into_iter(), unsigned);
+                let mut others = reasons_of_others(strange.iter().copied(), unsigned);
                 sort(&mut others);
                 others
             }
             // A filter by request id leaves one call.
             _ => {
                 of_consumers = grouped(known.into_iter());
-                grouped(strange.into_iter())
+                grouped(strange.iter().copied())
             }
         };
         let answers = filter.is_of_all_observed();
         let tables = match answers {
             true => self.by_day([of_consumers, others].concat(), &names),
-            false => vec![
-                GroupsTable::new("By registered consumer and reason", of_consumers),
-                GroupsTable::new("Other callers, and faults", others),
-            ],
+            false => {
+                let (people, others) = others
+                    .into_iter()
+                    .partition(|it| it.newest.call.is_of_page());
+                vec![
+                    GroupsTable::new("By registered consumer and reason", of_consumers),
+                    GroupsTable::new(PEOPLE, people),
+                    GroupsTable::new("Other callers, and faults", others),
+                ]
+            }
         };
         let mut shown = Vec::new();
         for table in tables.into_iter().filter(|table| !table.groups.is_empty()) {
@@ -200,7 +212,7 @@ impl ConsoleRequest<'_> {
             calls: wanted
                 .iter()
                 .take(SHOWN)
-                .map(|one| self.rejected_call(one, named(one)))
+                .map(|one| self.call_row(one, named(one)))
                 .collect(),
         };
         Ok(show(200, &page))
@@ -228,19 +240,16 @@ impl ConsoleRequest<'_> {
         ]
     }
 
-    fn rejected_call(&self, one: &KeptCall, consumer: Option<Named>) -> RejectedCall {
+    fn call_row(&self, one: &KeptCall, consumer: Option<Named>) -> RejectedCall {
         let text = |text: Option<&str>| text.unwrap_or("–").to_owned();
         let call = &one.call;
         let address = call.caller_address().map(|address| address.to_string());
         RejectedCall {
             time: self.moment(one.time),
+            href: href(one),
             call: call.called(),
             consumer,
-            proof: match call.proof.unwrap_or_default() {
-                SenderProof::Verified => Tag::new("signature right", "good"),
-                SenderProof::Secrets => Tag::new("made with its secrets", "warn"),
-                SenderProof::None => Tag::new("not proved", "warn"),
-            },
+            proof: proof(call),
             token: text(call.named_token()),
             verdict: call.verdict.as_str(),
             diagnosis: call.shown_diagnosis(),

@@ -60,6 +60,7 @@ const ROUTES: &[ConsoleRoute] = &[
     route("/token/revoke",          "",                  Change, |it| Box::pin(it.revoke_token())),
     route("/tokens/revoke",         "",                  Change, |it| Box::pin(it.revoke_tokens())),
     route("/rejections",            "Rejections",        Page,   |it| Box::pin(it.rejections())),
+    route("/rejection",             "",                  Page,   |it| Box::pin(it.rejected_call())),
     route("/operations",            "Operations",        Page,   |it| Box::pin(it.operations())),
     route("/signature",             "Check a signature", Change, |it| Box::pin(it.signature())),
     route("/audit",                 "Audit",             Page,   |it| Box::pin(it.audit_page())),

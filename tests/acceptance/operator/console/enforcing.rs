@@ -68,7 +68,7 @@ fn the_overview_has_a_row_for_each_sender_whose_calls_enforcing_would_reject_and
         ">unsigned calls</span>",
         "<strong>No OAuth credentials</strong>",
         "this needs a request signed with OAuth 1.0a",
-        ", from 127.0.0.1</bdi>",
+        ", from <bdi>127.0.0.1</bdi>",
         "class=\"number\">3</td>",
         ">Shop</a>",
         "<strong>Secrets swapped</strong>",

@@ -171,7 +171,7 @@ fn where_signatures_are_only_observed_the_console_says_that_calls_would_be_rejec
         &[
             "signatures only observed",
             "Would be rejected</span> <strong>100.0 %</strong>",
-            "<span>1; 0 were rejected, 0 failed</span>",
+            "<span>1 of 1; none was rejected</span>",
             "Who sent them, and what to tell them</caption>",
         ],
         &["calls were rejected", "a person."],

@@ -1,0 +1,267 @@
+//! Statements of the console under failure: each is true of the state that it is about, and gone when that is.
+//!
+//! Promise (Console): While the API does not answer, the overview says so above all else, since when, why, and how many calls failed;
+//! rejections and latency are of the calls that were answered. Also in `src/operator/admin/console/minute.rs`.
+//! Promise (Console): Each kept call has a page with its path, reason, proof, token and base strings, which every row leads to.
+//! Promise (Console): Failed logins and other requests of people's browsers have a table of their own, with no word to a developer.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use super::{
+    needs::{shows, swapped},
+    *,
+};
+use crate::support::{upstream::Reply, visitor::Visitor};
+
+#[test]
+fn the_overview_says_that_the_api_does_not_answer() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let state = Arc::clone(&is_down);
+    let api = Upstream::replying(move |_| match state.load(Ordering::SeqCst) {
+        true => Reply::hang_up(),
+        false => Reply::ok("fine"),
+    });
+    let proxy = builder(&api, "").start();
+    let caller = proxy.somebody();
+    proxy.passes(Call::get("/x").of(&caller));
+    let operator = Operator::with(&proxy, READ);
+    let ready = "<strong>Ready</strong>";
+    let down = "<strong>The API does not answer</strong>";
+    shows(
+        &operator,
+        "/",
+        &[ready],
+        &[down, "class=\"failed\"", "note bad"],
+    );
+    is_down.store(true, Ordering::SeqCst);
+    for _ in 0..5 {
+        proxy.send(Call::get("/x").of(&caller)).has_status(502);
+    }
+    shows(
+        &operator,
+        "/",
+        &[
+            down,
+            "<p class=\"note bad\" role=\"status\"><strong>The API does not answer:</strong>",
+            "broken response of the API",
+            "Calls have failed since <time",
+            "<strong>5 of 6 calls of",
+            "<li class=\"failed\"><span>Failed</span> <strong>83.3 %",
+            "<span>Rejected</span> <strong>0.0 %</strong> <span>0 of 1</span>",
+        ],
+        &[ready],
+    );
+    // It can still serve what needs no API: a load balancer has no better process.
+    let readyz = proxy.ask_admin("/readyz").has_status(200).text();
+    has(&readyz, &["ready\n", "degraded: upstream since 20"]);
+    assert_eq!(
+        proxy.metric("countersign_degraded{cause=\"upstream\"}"),
+        1.0
+    );
+    is_down.store(false, Ordering::SeqCst);
+    proxy.passes(Call::get("/x").of(&caller));
+    shows(&operator, "/", &[ready], &[down, "note bad"]);
+    // One line at the beginning and one at the end, and none for each call.
+    proxy.logs(&["condition ended", "condition=\"upstream\""]);
+    for (parts, count) in [
+        (
+            &["ERROR", "condition began", "condition=\"upstream\""][..],
+            1,
+        ),
+        (&["condition ended", "condition=\"upstream\""], 1),
+        (&["request failed"], 0),
+    ] {
+        assert_eq!(proxy.logged(parts), count, "{parts:?}");
+    }
+}
+
+#[test]
+fn the_half_that_lacks_a_permission_is_that_of_this_token() {
+    let (_api, proxy) = console(OPERATIONS);
+    let shop = proxy.consumer("Shop");
+    let user = proxy.user("nina");
+    let bare = proxy.token(&shop, &user);
+    let call = |token: &Token| Call::get("/members/1").by(&shop).with(token);
+    let operator = Operator::with(&proxy, READ);
+    let page = format!("/consumer?key={}", shop.key);
+    let permit = |permissions: &[&str]| {
+        let body = serde_json::json!({ "permissions": permissions }).to_string();
+        let patch = Call::new("PATCH", &format!("/v1/consumers/{}", shop.key));
+        let patch = patch.header("Authorization", &format!("Bearer {WRITE}"));
+        Operator::at(&proxy)
+            .send(patch.body("application/merge-patch+json", body.as_bytes()))
+            .has_status(200)
+            .status
+    };
+    let notes = [
+        "The consumer lacks members.read: edit it.",
+        "lacks members.read: its user",
+        "nothing is missing",
+        "users of the others have to allow it again",
+    ];
+    let only = |shown: &[&str]| {
+        let others = notes.iter().filter(|note| !shown.contains(note));
+        shows(&operator, &page, shown, &Vec::from_iter(others.copied()));
+    };
+    proxy.send(call(&bare)).has_status(404);
+    only(&[notes[0], notes[3]]);
+    permit(&["members.read"]);
+    let lacking = format!(
+        "The token {}… lacks members.read: its user",
+        &bare.token[..8]
+    );
+    only(&[notes[1]]);
+    shows(&operator, &page, &[&lacking], &[]);
+    let full = proxy.token_with(&shop, &user, "--permission members.read");
+    // It is the consumer that lacks it, not the token.
+    permit(&[]);
+    until("the permission is gone", || {
+        proxy.send(call(&full)).status == 404
+    });
+    only(&[notes[0], notes[3]]);
+    shows(
+        &operator,
+        &page,
+        &["1 of its 2 tokens has members.read"],
+        &[],
+    );
+    permit(&["members.read"]);
+    only(&[notes[2]]);
+    until("the permission is back", || {
+        proxy.send(call(&full)).status == 200
+    });
+    shows(&operator, &page, &["1 call was right since"], &[]);
+    only(&[]);
+}
+
+#[test]
+fn every_row_leads_to_the_page_of_its_call_with_path_and_base_strings() {
+    let (_api, proxy) = console(OPERATIONS);
+    let (shop, _, token) = caller(&proxy, "Shop", "--permission members.read");
+    let by = |call: Call| call.by(&shop).with(&token);
+    proxy
+        .send(by(Call::get("/albums/9?a=hush")))
+        .has_status(404);
+    proxy
+        .send(by(Call::new("PATCH", "/members/7")))
+        .has_status(405);
+    let unsigned = by(Call::get("/members/7?size=large")).signs_target("/members/7");
+    let answer = proxy.send(unsigned);
+    answer.is(401, "signature_invalid");
+    let id = answer.header("x-request-id").unwrap();
+    let operator = Operator::with(&proxy, READ);
+    let unlisted =
+        "Tell its developer the right path instead of GET /albums/9, or add an operation";
+    let method = "Tell its developer: PATCH is not allowed on this path; GET";
+    for page in ["/", "/rejections", &format!("/consumer?key={}", shop.key)] {
+        shows(
+            &operator,
+            page,
+            &[
+                "<strong>No operation lists this path</strong>",
+                unlisted,
+                method,
+                "<bdi>GET /albums/9</bdi></a>",
+                "<bdi>PATCH /members/7</bdi></a>",
+            ],
+            &["GET unlisted", "hush", "Allow lists"],
+        );
+    }
+    let why = proxy.command(&["why", &shop.key]).done().stdout;
+    has(&why, &["GET /albums/9", "PATCH is not allowed"]);
+    for (called, texts) in [
+        (
+            "GET /albums/9",
+            &[unlisted, "<dt>Status</dt><dd><bdi>404</bdi>"][..],
+        ),
+        (
+            "PATCH /members/7",
+            &[method, "<dt>Status</dt><dd><bdi>405</bdi>"],
+        ),
+        (
+            "GET /members/7",
+            &[
+                "query_unsigned",
+                "Right base string</h3>",
+                "What the consumer signed</h3>",
+                "<mark>",
+                id,
+            ],
+        ),
+    ] {
+        let rows = operator.open("/rejections");
+        let shown = click(&operator, &rows, &format!("<bdi>{called}</bdi>"));
+        let text = shown.answer.has_status(200).text();
+        has(&text, &[&format!("<h1>{called}</h1>"), ">Shop</a>"]);
+        has(
+            &text,
+            &[&format!("<code>{}…</code></a>", &token.token[..8])],
+        );
+        has(&text, texts);
+        has(&text, &["127.0.0.1", "signature"]);
+        for hidden in [&token.token, &token.secret, &shop.secret, "large"] {
+            assert!(!text.contains(hidden), "{hidden} in {text}");
+        }
+    }
+    // Only the last base strings of a mistake are kept, and another call's are said to be another's.
+    proxy
+        .send(by(Call::get("/members/8?size=large")).signs_target("/members/8"))
+        .has_status(401);
+    let rows = operator.open("/rejections");
+    let last = click(&operator, &rows, "<bdi>GET /members/8</bdi>")
+        .answer
+        .text();
+    let first = operator.text(&format!("/rejection?request_id={id}"));
+    let text = "They are of a later call with the same mistake";
+    assert!(!last.contains(text) && first.contains(text), "{first}");
+    let gone = operator
+        .open("/rejection?number=1&request_id=another")
+        .answer;
+    has(&gone.has_status(404).text(), &["no longer kept"]);
+}
+
+#[test]
+fn failed_logins_are_of_people_and_no_developer_is_told() {
+    let (_api, proxy) = console("login.max_failures = '50 per 1m'");
+    let user = proxy.user("nina");
+    let mut visitor = Visitor::to(&proxy);
+    let form = visitor.open("/service.oauth?mode=login");
+    for (name, count) in [(&*user.name, 2), ("nobody-has-it", 1)] {
+        for _ in 0..count {
+            let typed = form.form_with("password").set("username", name);
+            let typed = typed.set("password", "wrong-password");
+            visitor.submit(&form, &typed).answer.has_status(403);
+        }
+    }
+    visitor
+        .open("/service.oauth?mode=auth_req_token&oauth_token=nope")
+        .answer
+        .has_status(401);
+    let operator = Operator::with(&proxy, READ);
+    let text = operator.text("/rejections");
+    has(
+        &text,
+        &[
+            "<caption>People on the pages of this service</caption>",
+            "<strong>Wrong password</strong>",
+            ">login_failed</a>",
+            "3 times: at 1 account, 1 time with a name that no account has, from 1 address.",
+            "<strong>Request token unknown</strong>",
+            "begins again at the application",
+        ],
+    );
+    for false_here in [
+        "developer: ",
+        "No token sent",
+        ">forbidden</a>",
+        "Other callers",
+    ] {
+        assert!(!text.contains(false_here), "{false_here} in {text}");
+    }
+    let failed = "countersign_requests_total{verdict=\"login_failed\"}";
+    assert_eq!(proxy.metric(failed), 3.0);
+    proxy.logs(&["verdict=\"login_failed\"", "status=403"]);
+}
