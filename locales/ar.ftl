@@ -80,6 +80,7 @@ verifier-taken-text = يمكنك إغلاق هذه الصفحة.
 
 denied-title = لقد رفضت طلب التطبيق { $consumer }
 denied-text = لا يمكن للتطبيق التصرف نيابةً عنك. يمكنك إغلاق هذه الصفحة.
+denied-still = لا يزال بإمكان التطبيق { $consumer } التصرف نيابةً عنك بالإذن الذي سبق أن حصل عليه.
 
 applications-title = التطبيقات المتصلة
 applications-text = يمكن لهذه التطبيقات التصرف نيابةً عنك. ما تسحبه هنا ينتهي فورًا.
@@ -97,7 +98,7 @@ applications-permissions = { $count ->
 applications-allowed = سُمح به في { $date }
 applications-given = سمح به القائم على هذه الخدمة في { $date }
 applications-used = آخر استخدام في { $date }
-applications-unused = لم يُستخدم بعد
+applications-unused = لم يُستخدم، أو استُخدم للتو
 applications-withdraw = سحب الإذن
 applications-more = المزيد
 applications-connections = { $count ->

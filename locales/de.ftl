@@ -72,6 +72,7 @@ verifier-taken-text = Sie können diese Seite schließen.
 
 denied-title = Sie haben { $consumer } den Zugriff verweigert
 denied-text = Die Anwendung kann nicht in Ihrem Namen handeln. Sie können diese Seite schließen.
+denied-still = { $consumer } kann mit dem früher erteilten Zugriff weiterhin in Ihrem Namen handeln.
 
 applications-title = Verbundene Anwendungen
 applications-text = Diese Anwendungen können in Ihrem Namen handeln. Was Sie hier widerrufen, endet sofort.
@@ -86,7 +87,7 @@ applications-permissions = { $count ->
 applications-allowed = Erlaubt am { $date }
 applications-given = Vom Betreiber erlaubt am { $date }
 applications-used = zuletzt benutzt am { $date }
-applications-unused = noch nicht benutzt
+applications-unused = nicht benutzt, oder erst gerade eben
 applications-withdraw = Zugriff entziehen
 applications-more = Mehr
 applications-connections = { $count ->

@@ -91,6 +91,7 @@ verifier-taken-text = You can close this page.
 
 denied-title = You have denied { $consumer }
 denied-text = It cannot act for you. You can close this page.
+denied-still = { $consumer } can still act for you, by the access that it already has.
 
 # The heading of the page, and the links to it.
 applications-title = Connected applications
@@ -108,7 +109,7 @@ applications-allowed = Allowed on { $date }
 # Where the user was not asked.
 applications-given = Given by the operator on { $date }
 applications-used = last used on { $date }
-applications-unused = not used yet
+applications-unused = not used, or only just now
 applications-withdraw = Remove access
 applications-more = More
 # How often the user has allowed an application.

@@ -75,6 +75,7 @@ verifier-taken-text = Puede cerrar esta página.
 
 denied-title = Ha denegado el acceso a { $consumer }
 denied-text = La aplicación no puede actuar en su nombre. Puede cerrar esta página.
+denied-still = { $consumer } aún puede actuar en su nombre con el acceso que ya tenía.
 
 applications-title = Aplicaciones conectadas
 applications-text = Estas aplicaciones pueden actuar en su nombre. Si retira un acceso, termina de inmediato.
@@ -89,7 +90,7 @@ applications-permissions = { $count ->
 applications-allowed = Permitida el { $date }
 applications-given = Permitida por el responsable del servicio el { $date }
 applications-used = usada por última vez el { $date }
-applications-unused = aún sin usar
+applications-unused = sin usar, o solo hace un momento
 applications-withdraw = Retirar el acceso
 applications-more = Más
 applications-connections = { $count ->

@@ -75,6 +75,7 @@ verifier-taken-text = Vous pouvez fermer cette page.
 
 denied-title = Vous avez refusé l’accès à { $consumer }
 denied-text = L’application ne peut pas agir en votre nom. Vous pouvez fermer cette page.
+denied-still = { $consumer } peut encore agir en votre nom grâce à l’accès déjà accordé.
 
 applications-title = Applications connectées
 applications-text = Ces applications peuvent agir en votre nom. Une révocation prend effet immédiatement.
@@ -89,7 +90,7 @@ applications-permissions = { $count ->
 applications-allowed = Autorisée le { $date }
 applications-given = Autorisée par le responsable du service le { $date }
 applications-used = dernière utilisation le { $date }
-applications-unused = pas encore utilisée
+applications-unused = pas utilisée, ou seulement à l’instant
 applications-withdraw = Révoquer
 applications-more = Afficher la suite
 applications-connections = { $count ->

@@ -53,6 +53,7 @@ verifier-taken-text = このページは閉じてかまいません。
 
 denied-title = { $consumer } のアクセスを拒否しました
 denied-text = このアプリケーションは、あなたに代わって操作できません。このページは閉じてかまいません。
+denied-still = { $consumer } は、以前に許可されたアクセスにより、引き続きあなたに代わって操作できます。
 
 applications-title = 連携中のアプリケーション
 applications-text = これらのアプリケーションは、あなたに代わって操作できます。ここで連携を解除すると、すぐに操作できなくなります。
@@ -64,7 +65,7 @@ applications-permissions = { $count } 件の権限
 applications-allowed = { $date }に許可
 applications-given = { $date }に運営者が許可
 applications-used = 最終使用日 { $date }
-applications-unused = 未使用
+applications-unused = 未使用、またはたった今使用
 applications-withdraw = 連携を解除
 applications-more = さらに表示
 applications-connections = { $count } 件の連携

@@ -53,6 +53,7 @@ verifier-taken-text = 이 페이지를 닫아도 됩니다.
 
 denied-title = { $consumer } 앱을 거부했습니다
 denied-text = 이 앱은 나를 대신해 작업할 수 없습니다. 이 페이지를 닫아도 됩니다.
+denied-still = { $consumer } 앱은 이전에 허용된 접근 권한으로 계속 나를 대신해 작업할 수 있습니다.
 
 applications-title = 연결된 앱
 applications-text = 이 앱들은 나를 대신해 작업할 수 있습니다. 여기에서 연결을 해제하면 즉시 적용됩니다.
@@ -64,7 +65,7 @@ applications-permissions = 권한 { $count }개
 applications-allowed = { $date }에 허용함
 applications-given = { $date }에 운영자가 허용함
 applications-used = 마지막 사용 { $date }
-applications-unused = 아직 사용하지 않음
+applications-unused = 사용하지 않았거나 방금 사용함
 applications-withdraw = 연결 해제
 applications-more = 더 보기
 applications-connections = 연결 { $count }개

@@ -75,6 +75,7 @@ verifier-taken-text = Você pode fechar esta página.
 
 denied-title = Você negou o acesso a { $consumer }
 denied-text = O aplicativo não pode agir em seu nome. Você pode fechar esta página.
+denied-still = { $consumer } ainda pode agir em seu nome com o acesso que já tinha.
 
 applications-title = Aplicativos conectados
 applications-text = Estes aplicativos podem agir em seu nome. O acesso que você remover aqui termina imediatamente.
@@ -89,7 +90,7 @@ applications-permissions = { $count ->
 applications-allowed = Permitido em { $date }
 applications-given = Concedido pelo operador em { $date }
 applications-used = usado pela última vez em { $date }
-applications-unused = ainda não usado
+applications-unused = não usado, ou só agora há pouco
 applications-withdraw = Remover o acesso
 applications-more = Mais
 applications-connections = { $count ->

@@ -75,6 +75,7 @@ verifier-taken-text = Pode fechar esta página.
 
 denied-title = Recusou o acesso a { $consumer }
 denied-text = A aplicação não pode agir em seu nome. Pode fechar esta página.
+denied-still = { $consumer } ainda pode agir em seu nome com o acesso que já tinha.
 
 applications-title = Aplicações ligadas
 applications-text = Estas aplicações podem agir em seu nome. O acesso que remover aqui termina imediatamente.
@@ -89,7 +90,7 @@ applications-permissions = { $count ->
 applications-allowed = Permitida em { $date }
 applications-given = Concedido pelo operador em { $date }
 applications-used = utilizada pela última vez em { $date }
-applications-unused = ainda não utilizada
+applications-unused = não utilizado, ou só há instantes
 applications-withdraw = Remover o acesso
 applications-more = Mais
 applications-connections = { $count ->

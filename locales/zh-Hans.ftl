@@ -53,6 +53,7 @@ verifier-taken-text = 您可以关闭此页面。
 
 denied-title = 您已拒绝 { $consumer }
 denied-text = 该应用无法代表您执行操作。您可以关闭此页面。
+denied-still = { $consumer } 仍可凭先前获得的授权代表您执行操作。
 
 applications-title = 已连接的应用
 applications-text = 这些应用可以代表您执行操作。在此取消授权后立即生效。
@@ -64,7 +65,7 @@ applications-permissions = { $count } 项权限
 applications-allowed = { $date }允许
 applications-given = 由运营者于 { $date }授予
 applications-used = 上次使用：{ $date }
-applications-unused = 尚未使用
+applications-unused = 未使用，或刚刚使用
 applications-withdraw = 取消授权
 applications-more = 更多
 applications-connections = { $count } 个连接

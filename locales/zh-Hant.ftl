@@ -53,6 +53,7 @@ verifier-taken-text = 您可以關閉此頁面。
 
 denied-title = 您已拒絕 { $consumer }
 denied-text = 這個應用程式無法代表您執行操作。您可以關閉此頁面。
+denied-still = { $consumer } 仍可憑先前取得的授權代表您執行操作。
 
 applications-title = 已連結的應用程式
 applications-text = 這些應用程式可以代表您執行操作。在此取消授權後立即生效。
@@ -64,7 +65,7 @@ applications-permissions = { $count } 項權限
 applications-allowed = { $date }允許
 applications-given = 由營運者於 { $date }授予
 applications-used = 上次使用：{ $date }
-applications-unused = 尚未使用
+applications-unused = 未使用，或剛剛使用
 applications-withdraw = 取消授權
 applications-more = 更多
 applications-connections = { $count } 個連結

@@ -24,6 +24,9 @@ pub struct CommandRecord {
     /// The names of the members of a record that have changed, separated by spaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<String>,
+    /// The members that have changed, each with its value before and after. It is not in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<String>,
     /// The numbers of records that were added, left unchanged, and so on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,

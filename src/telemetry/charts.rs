@@ -1,7 +1,11 @@
 //! The counts of the metrics in each of the last 60 minutes and 96 quarters of an hour, in memory. A task samples the
 //! counters once a minute, so no request pays for it.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 
@@ -13,6 +17,9 @@ pub const SAMPLE_EVERY: Duration = Duration::from_secs(MINUTE);
 
 const MINUTE: u64 = 60;
 const QUARTER: u64 = 15 * MINUTE;
+const DAY: Duration = Duration::from_secs(24 * 60 * MINUTE);
+/// The most times that are kept in which calls were only observed.
+const MOST_TIMES: usize = 100;
 /// The number of whole minutes that are kept.
 pub const MINUTES: usize = 60;
 /// The number of quarters of an hour that are kept, with the current one.
@@ -94,8 +101,47 @@ pub struct Charts {
     samples: Mutex<Samples>,
     /// All requests of the last day.
     requests: Mutex<SampledDay>,
+    /// The times in which calls were only observed.
+    observing: Mutex<Observing>,
     /// The calls of each consumer.
     pub consumers: ConsumerCalls,
+}
+
+/// When calls were only observed.
+#[derive(Debug, Default)]
+struct Observing {
+    /// Beginnings and ends, the oldest first; `None`: it lasts.
+    times: Vec<(UnixTime, Option<UnixTime>)>,
+    /// The requests while it lasted.
+    requests: SampledDay,
+    /// The accepted calls of each consumer before the first of these times.
+    accepted: HashMap<Arc<str>, u64>,
+}
+
+impl Observing {
+    fn lasts(&self) -> bool {
+        self.times.last().is_some_and(|(_, end)| end.is_none())
+    }
+
+    fn sample(&mut self, now: UnixTime, requests: u64) {
+        match self.lasts() {
+            true => self.requests.sample(now, requests),
+            false => self.requests.skip(requests),
+        }
+    }
+}
+
+/// The times of the last day in which calls were only observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedTime {
+    /// The beginning of the first one.
+    pub since: UnixTime,
+    /// The end of the last one; `None`: it lasts.
+    pub until: Option<UnixTime>,
+    /// How long they lasted.
+    pub lasted: Duration,
+    /// The requests in them, counted by the hour.
+    pub requests: u64,
 }
 
 #[derive(Debug, Default)]
@@ -108,9 +154,74 @@ struct Samples {
 }
 
 impl Charts {
+    /// Notes whether calls may be only observed from now on; `requests` and the `accepted` ones of each consumer were before.
+    pub fn observes(
+        &self,
+        is_observing: bool,
+        now: UnixTime,
+        requests: u64,
+        accepted: HashMap<Arc<str>, u64>,
+    ) {
+        let mut observing = self.observing.lock();
+        observing.sample(now, requests);
+        let is_of_day = |end: &Option<UnixTime>| end.is_none_or(|end| end.after(DAY) > now);
+        observing.times.retain(|(_, end)| is_of_day(end));
+        match (is_observing, observing.lasts()) {
+            (true, false) => {
+                if observing.times.is_empty() {
+                    observing.accepted = accepted;
+                }
+                observing.times.push((now, None));
+            }
+            (false, true) => {
+                if let Some((_, end)) = observing.times.last_mut() {
+                    *end = Some(now);
+                }
+            }
+            _ => {}
+        }
+        // A service that is reloaded all the time.
+        let many = observing.times.len().saturating_sub(MOST_TIMES);
+        observing.times.drain(..many);
+    }
+
+    /// The times of the last day in which calls were only observed, if there are any.
+    pub fn observed(&self, now: UnixTime, requests: u64) -> Option<ObservedTime> {
+        let mut observing = self.observing.lock();
+        observing.sample(now, requests);
+        let begin = now.before(DAY);
+        let times = observing.times.iter();
+        let times = times.filter(|(_, end)| end.is_none_or(|end| end > begin));
+        let times = Vec::from_iter(times.copied());
+        let seconds = times.iter().map(|(since, end)| {
+            let end = end.unwrap_or(now);
+            end.0.saturating_sub(since.0.max(begin.0))
+        });
+        let ((since, _), (_, until)) = (times.first()?, times.last()?);
+        Some(ObservedTime {
+            since: *since,
+            until: *until,
+            lasted: Duration::from_secs(seconds.sum()),
+            requests: observing
+                .requests
+                .sum(now, if until.is_none() { requests } else { 0 }),
+        })
+    }
+
+    /// The accepted calls of a consumer before calls were observed.
+    pub fn accepted_before(&self, consumer: &str) -> u64 {
+        let observing = self.observing.lock();
+        observing
+            .accepted
+            .get(consumer)
+            .copied()
+            .unwrap_or_default()
+    }
+
     /// Ends a minute, at whose end the counters are `now`. The first call begins the first minute.
     pub fn sample(&self, now: RequestCounts, end: UnixTime) {
         self.requests.lock().sample(end, now.total());
+        self.observing.lock().sample(end, now.total());
         let mut samples = self.samples.lock();
         if samples.before.verdicts.is_empty() {
             // No minute has ended: the counting begins.
@@ -205,6 +316,39 @@ mod tests {
         let before = (1_981..=1_995).sum::<u64>();
         assert_eq!(quarters[94].counts.total(), before);
         assert_eq!(quarters[94].end, UnixTime(1_995 * MINUTE));
+    }
+
+    #[test]
+    fn requests_count_only_while_calls_are_observed() {
+        let charts = Charts::default();
+        let at = |minute: u64| UnixTime(1_790_164_800 + minute * MINUTE);
+        assert_eq!(charts.observed(at(0), 5), None);
+        charts.observes(false, at(0), 10, HashMap::new());
+        charts.sample(counts(40), at(1));
+        let accepted = HashMap::from([(Arc::from("shop"), 7)]);
+        charts.observes(true, at(2), 100, accepted);
+        assert_eq!(charts.accepted_before("shop"), 7);
+        charts.sample(counts(130), at(3));
+        let observed = charts.observed(at(4), 140).unwrap();
+        assert_eq!((observed.requests, observed.until), (40, None));
+        charts.observes(false, at(5), 150, HashMap::new());
+        charts.sample(counts(900), at(6));
+        let mut expected = ObservedTime {
+            since: at(2),
+            until: Some(at(5)),
+            lasted: Duration::from_secs(3 * MINUTE),
+            requests: 50,
+        };
+        assert_eq!(charts.observed(at(7), 950), Some(expected.clone()));
+        // With a break: both times, and the calls of both.
+        charts.observes(true, at(10), 1_000, HashMap::new());
+        expected.until = None;
+        expected.lasted = Duration::from_secs(4 * MINUTE);
+        expected.requests = 57;
+        assert_eq!(charts.observed(at(11), 1_007), Some(expected));
+        charts.observes(false, at(12), 1_010, HashMap::new());
+        assert!(charts.observed(at(12 + 1_439), 2_000).is_some());
+        assert_eq!(charts.observed(at(12 + 1_440), 2_000), None);
     }
 
     #[test]

@@ -98,6 +98,11 @@ impl SampledDay {
         self.seen = self.seen.max(count);
     }
 
+    /// Leaves out what was counted up to now.
+    pub fn skip(&mut self, count: u64) {
+        self.seen = self.seen.max(count);
+    }
+
     /// The calls of the last day, of a counter that is this now.
     pub fn sum(&mut self, now: UnixTime, count: u64) -> u64 {
         self.sample(now, count);

@@ -228,6 +228,11 @@ methods = ["GET", "PUT", "DELETE"]
 permission = "members"
 
 [[operation]]
+path = "/shop/{{*rest}}"
+methods = ["GET"]
+access = ["application"]
+
+[[operation]]
 path = "/public"
 methods = ["GET", "POST"]
 access = ["anonymous", "consumer", "application", "user"]

@@ -1,5 +1,5 @@
-//! A minute of made-up traffic, so that the console has something to show: one application makes no mistake, and each of three
-//! consumers makes a common one.
+//! A minute of made-up traffic, so that the console has something to show: most calls are those of an application that makes no
+//! mistake, and each of three consumers makes a common one.
 
 use std::{net::TcpStream, time::Duration};
 
@@ -24,8 +24,11 @@ use crate::{
     records::store::record::Consumer,
 };
 
-/// The traffic lasts this many seconds, with one call of each consumer in each.
+/// The traffic lasts this many seconds, with one call of each consumer with a mistake in each.
 const SECONDS: u64 = 60;
+
+/// The calls without a mistake in each second, so that about a tenth of all calls is rejected.
+const GOOD_CALLS: u64 = 20;
 
 /// The mistake of a consumer.
 #[derive(Clone, Copy)]
@@ -43,11 +46,11 @@ enum Mistake {
 const CALLERS: [(&str, &str, Mistake); 3] = [
     (
         "Photo printer",
-        "/photos?size=large&page=",
+        "/shop/photos?size=large&page=",
         Mistake::QueryUnsigned,
     ),
-    ("Night job", "/reports?day=", Mistake::SlowClock),
-    ("Ledger sync", "/ledger?entry=", Mistake::SentAgain),
+    ("Night job", "/shop/reports?day=", Mistake::SlowClock),
+    ("Ledger sync", "/shop/ledger?entry=", Mistake::SentAgain),
 ];
 
 /// The consumers that call, and the address of the proxy.
@@ -63,7 +66,7 @@ impl Traffic {
         application: Consumer,
         authority: String,
     ) -> Result<Self, BoxedError> {
-        let mut callers = vec![(application, "/orders?page=", Mistake::None)];
+        let mut callers = vec![(application, "/shop/orders?page=", Mistake::None)];
         for (name, path, mistake) in CALLERS {
             let members = view::members(&json!({ "name": name, "callbacks": ["oob"] }));
             let consumer = manage.register_consumer(&actor(), members, None).await?;
@@ -78,8 +81,14 @@ impl Traffic {
         for second in 0..SECONDS {
             every_second.tick().await;
             for (consumer, path, mistake) in &self.callers {
-                if let Err(error) = self.call(consumer, path, *mistake, second).await {
-                    tracing::debug!(error, "demo: a call of the traffic failed");
+                let calls = match mistake {
+                    Mistake::None => GOOD_CALLS,
+                    _ => 1,
+                };
+                for number in second * calls..(second + 1) * calls {
+                    if let Err(error) = self.call(consumer, path, *mistake, number).await {
+                        tracing::debug!(error, "demo: a call of the traffic failed");
+                    }
                 }
             }
         }
@@ -90,9 +99,9 @@ impl Traffic {
         consumer: &Consumer,
         path: &str,
         mistake: Mistake,
-        second: u64,
+        number: u64,
     ) -> Result<(), BoxedError> {
-        let target = format!("{path}{second}");
+        let target = format!("{path}{number}");
         let signed = match mistake {
             Mistake::QueryUnsigned => path.split('?').next().unwrap_or(path),
             _ => &target,

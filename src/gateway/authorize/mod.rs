@@ -206,6 +206,12 @@ impl Authorizer {
         self.verify.signature.enforcement == Enforcement::Enforce
     }
 
+    /// Whether any call may be observed only.
+    pub fn observes(&self) -> bool {
+        let mut listed = self.operations.listed().iter();
+        !self.enforces() || listed.any(|operation| operation.enforce == Some(false))
+    }
+
     /// Whether the consumer that the call names is enforced even in observe mode.
     async fn is_always_enforced(&self, collected: &Collected) -> bool {
         let Some(key) = collected.parameters.find("oauth_consumer_key").next() else {

@@ -36,7 +36,7 @@ use crate::{
         },
     },
     request::{
-        policy::body_hash,
+        policy::{access::CallerKind, body_hash},
         verify::{Purpose, VerifyRejection, advice},
     },
 };
@@ -81,6 +81,15 @@ impl ServerView {
             return Some("No operation lists this path with this method.".to_owned());
         };
         let path = &operation.path;
+        let (kind, with) = match self.token.is_some() || self.is_token_unknown {
+            true => (CallerKind::Consumer, "with the token of a user"),
+            false => (CallerKind::Application, "without the token of a user"),
+        };
+        if !operation.access.admits(kind) {
+            return Some(format!(
+                "The operation {path} is not open to calls {with}: this call is rejected."
+            ));
+        }
         let Some(needed) = &operation.permission else {
             return Some(format!("The operation {path} needs no permission."));
         };
@@ -91,7 +100,7 @@ impl ServerView {
         {
             "the consumer has it, and its token does not"
         } else {
-            "it is there"
+            "nothing is missing"
         };
         Some(format!(
             "The operation {path} needs the permission {needed}: {has}."

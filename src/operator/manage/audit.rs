@@ -82,6 +82,14 @@ impl Management {
         Ok(self.store.audit_records(filter, before, limit).await?)
     }
 
+    /// The kinds of acts that [`Self::audit_records`] lists.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn audit_events(&self) -> Result<Vec<String>, ManageError> {
+        Ok(self.store.audit_events().await?)
+    }
+
     /// Records what `by` did, for the log of every `serve` on the store. `about` has the event and what it concerns.
     ///
     /// The change has happened by then, so a failure is kept for [`Management::take_unrecorded`]. Only use

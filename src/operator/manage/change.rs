@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{error::ManageError, view};
 use crate::records::store::port::{Guard, Updated};
@@ -15,6 +16,8 @@ pub(super) struct RecordChange<'a, T> {
     refused: Mutex<Option<ManageError>>,
     /// The names of the members that differ after the change.
     pub(super) members: Mutex<Vec<String>>,
+    /// Each of them with its value before and after.
+    changes: Mutex<String>,
 }
 
 impl<'a, T: Serialize> RecordChange<'a, T> {
@@ -27,6 +30,7 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
             change,
             refused: Mutex::new(None),
             members: Mutex::default(),
+            changes: Mutex::default(),
         }
     }
 
@@ -34,17 +38,28 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
     pub(super) fn apply(&self, record: &mut T) -> bool {
         let is_stale = self.guard.is_some_and(|guard| !guard(record));
         let before = view::members(record);
-        let changed = match is_stale {
+        let result = match is_stale {
             true => Err(ManageError::Stale),
             false => (self.change)(record),
         };
         let after = view::members(record).into_iter();
         let differ = after.filter(|(name, value)| before.get(name) != Some(value));
-        *self.members.lock() = differ.map(|(name, _)| name).collect();
-        let refused = changed.err();
+        let differ = Vec::from_iter(differ);
+        let changes = differ.iter().map(|(name, value)| {
+            let before = before.get(name).unwrap_or(&Value::Null);
+            changed(name, &shown(before), &shown(value))
+        });
+        *self.changes.lock() = Vec::from_iter(changes).join("; ");
+        *self.members.lock() = differ.into_iter().map(|(name, _)| name).collect();
+        let refused = result.err();
         let is_wanted = refused.is_none();
         *self.refused.lock() = refused;
         is_wanted
+    }
+
+    /// The names of the members that differ after the change, and their values before and after.
+    pub(super) fn differences(&self) -> (Vec<String>, String) {
+        (self.members.lock().clone(), self.changes.lock().clone())
     }
 
     /// The record after the change, or why it was not changed: `unknown`, what `change` said, or `otherwise`.
@@ -59,6 +74,30 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
             Updated::Unknown => Err(unknown()),
             Updated::Refused => Err(self.refused.into_inner().unwrap_or_else(otherwise)),
         }
+    }
+}
+
+/// A member or a setting with its value before and after.
+pub fn changed(name: &str, before: &str, after: &str) -> String {
+    format!("{name}: {before} → {after}")
+}
+
+/// The value of a member in an audit record, with at most this many characters.
+fn shown(value: &Value) -> String {
+    const MOST: usize = 200;
+
+    let text = match value {
+        Value::Null => String::new(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => Vec::from_iter(items.iter().map(shown)).join(", "),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None if text.is_empty() => "none".to_owned(),
+        None => text,
     }
 }
 

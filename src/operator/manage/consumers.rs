@@ -227,7 +227,7 @@ impl Management {
         if updated == Updated::Unknown {
             return Err(self.unknown_consumer(key).await);
         }
-        let members = change.members.lock().clone();
+        let (members, changes) = change.differences();
         let unknown = || ManageError::ConsumerUnknown(key.clone());
         let consumer = change.result(updated, unknown, || ManageError::CannotSign)?;
         let event = event.unwrap_or_else(|| match (&members[..], consumer.enabled) {
@@ -239,6 +239,7 @@ impl Management {
             event: event.to_owned(),
             consumer: Some(key.to_string()),
             members: (event == "consumer_changed").then(|| members.join(" ")),
+            changes: (event == "consumer_changed").then_some(changes),
             ..CommandRecord::default()
         };
         self.audit(by, about).await;

@@ -168,7 +168,7 @@ impl Management {
         let unknown = || ManageError::UserUnknown(id.to_string());
         let name = members.get("name").and_then(Value::as_str);
         let taken = || ManageError::UserExists(name.unwrap_or_default().to_owned());
-        let changed = change.members.lock().clone();
+        let (changed, changes) = change.differences();
         let user = change.result(updated, unknown, taken)?;
         let event = match (&changed[..], user.enabled) {
             ([one], true) if one == "enabled" => "user_enabled",
@@ -179,6 +179,7 @@ impl Management {
             event: event.to_owned(),
             user: Some(id.to_string()),
             members: (event == "user_changed").then(|| changed.join(" ")),
+            changes: (event == "user_changed").then_some(changes),
             ..CommandRecord::default()
         };
         self.audit(by, about).await;

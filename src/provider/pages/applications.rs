@@ -326,7 +326,8 @@ impl PageRequest<'_> {
                 names.push(permission);
             }
         }
-        let permission_count = names.len() as u64;
+        // As the consent page counts: one more is who the user is.
+        let permission_count = names.len() as u64 + 1;
         let permissions = names
             .into_iter()
             .map(|name| self.wording().described(name).0);

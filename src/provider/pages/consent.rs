@@ -102,6 +102,8 @@ struct DecidedPage<'a> {
     consumer: &'a str,
     /// The message about the decision.
     title: &'static str,
+    /// The access that a denial leaves.
+    still: Option<RemainingAccess>,
     /// Out of band: the verifier, and the time for which it can be used.
     verifier: Option<(Zeroizing<String>, String)>,
     /// The target of the link on the page, and its host if it leads to a web site.
@@ -109,6 +111,15 @@ struct DecidedPage<'a> {
     site: Option<String>,
     /// The message below the title, if there is neither a code nor a link.
     text: &'static str,
+}
+
+/// The access of a consumer that a denial does not end.
+struct RemainingAccess {
+    /// The message about the time and the way in which it came to be.
+    allowed: &'static str,
+    date: String,
+    csrf: String,
+    consumer: String,
 }
 
 impl PageRequest<'_> {
@@ -160,19 +171,19 @@ impl PageRequest<'_> {
             if caller.is_none_or(|caller| caller.id != *user) {
                 return Err(PageError::TokenUsed.about(&asked.consumer));
             }
-            return self.decided(&asked);
+            return self.decided(&asked, None).await;
         }
         if asked.token.state == RequestTokenState::Denied
             && let Some(caller) = self.logged_in().await?
             && let Some((DENIED, denied)) = self.proven_notice(&caller.id)?
             && denied == token
         {
-            return self.decided(&asked);
+            return self.decided(&asked, Some(&caller)).await;
         }
         if asked.token.state == RequestTokenState::Exchanged
             && asked.token.callback == Callback::Oob
         {
-            return self.decided(&asked);
+            return self.decided(&asked, None).await;
         }
         let asked = asked.undecided()?;
         match self.logged_in().await? {
@@ -263,7 +274,7 @@ impl PageRequest<'_> {
             };
             return Ok(OwnResponse::see_other(format!("{here}{notice}")));
         }
-        let mut page = self.decided(&asked)?;
+        let mut page = self.decided(&asked, Some(caller)).await?;
         if let Some(next) = asked.next() {
             page.status = 303;
             page = page.field("Location", next);
@@ -313,10 +324,40 @@ impl PageRequest<'_> {
         Ok(())
     }
 
+    /// The access that a consumer keeps although the user has denied it more: when and how its newest token came to be, and the
+    /// form that ends it.
+    async fn remaining(
+        &self,
+        caller: &LoggedIn,
+        consumer: &Consumer,
+    ) -> Result<Option<RemainingAccess>, Failure> {
+        let tokens = self.live_tokens_of(&caller.user, &consumer.key).await?;
+        let newest = tokens.iter().max_by_key(|token| token.issued_at);
+        Ok(newest.map(|token| RemainingAccess {
+            allowed: match token.began {
+                TokenBeginning::Issued => "applications-given",
+                _ => "applications-allowed",
+            },
+            date: self.wording().date(token.issued_at),
+            csrf: csrf::value(&caller.id, FormPurpose::Revoke, consumer.key.as_str()),
+            consumer: consumer.key.to_string(),
+        }))
+    }
+
     /// The page about a decision. Browsers follow a redirect and do not show the page in it; others do ("a short hypertext
     /// note with a hyperlink to the same URI", RFC 9110 §15.4.4).
-    fn decided(&self, asked: &Asked) -> Result<OwnResponse, Failure> {
+    async fn decided(
+        &self,
+        asked: &Asked,
+        caller: Option<&LoggedIn>,
+    ) -> Result<OwnResponse, Failure> {
         let token = &asked.token;
+        let still = match (&token.state, caller) {
+            (RequestTokenState::Denied, Some(caller)) => {
+                self.remaining(caller, &asked.consumer).await?
+            }
+            _ => None,
+        };
         let (title, verifier) = match &token.state {
             RequestTokenState::Authorized { verifier, .. } => ("verifier-title", Some(verifier)),
             RequestTokenState::Denied => ("denied-title", None),
@@ -335,6 +376,7 @@ impl PageRequest<'_> {
             consumer: &asked.consumer.name,
             title,
             verifier: verifier.map(|verifier| (random::in_groups(verifier), lifetime)),
+            still,
             next: asked.next().as_deref(),
             site: match &token.callback {
                 Callback::Uri(uri) => callback::destination(uri).and_then(|it| it.site),

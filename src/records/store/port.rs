@@ -248,6 +248,10 @@ pub struct AuditFilter {
     pub actor: Option<String>,
     /// Only acts of this kind.
     pub event: Option<String>,
+    /// Only acts at this time or later.
+    pub since: Option<UnixTime>,
+    /// Only acts before this time.
+    pub until: Option<UnixTime>,
 }
 
 /// A consumer as lists of other things name it.

@@ -51,6 +51,15 @@ impl PathPattern {
             .filter_map(|(what, is_met)| is_met.then_some(what))
     }
 
+    /// A path that it matches.
+    pub fn example(&self) -> String {
+        let segments = self.text.split('/').map(|segment| match segment {
+            segment if segment.starts_with('{') => "1",
+            segment => segment,
+        });
+        Vec::from_iter(segments).join("/")
+    }
+
     /// Whether it has neither parameters nor a rest.
     pub(super) fn is_literal(&self) -> bool {
         let is_literal = |segment: &PathSegment| matches!(segment, PathSegment::Literal(_));

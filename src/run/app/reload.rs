@@ -12,9 +12,17 @@ use super::{
     certificates::{Certificate, Stamps},
     first, inspect, live, manager,
     start::{self, connections},
+    upkeep,
 };
 use crate::{
-    gateway::proxy::Live, operator::admin::Backend, run::config::Config, wire::server::tls::Tls,
+    gateway::proxy::Live,
+    operator::{
+        admin::Backend,
+        manage::{changed, setting::EffectiveSetting},
+    },
+    run::config::Config,
+    telemetry::audit::CommandRecord,
+    wire::server::tls::Tls,
 };
 
 /// The parts that are made of a configuration and its files, and that a reload swaps as a whole.
@@ -93,7 +101,17 @@ impl App {
             pending = (nonces.length() != window).then_some("signature.timestamp_window"),
         );
         start::show(&self.control.console, &config);
+        let changes = differing(&self.config.settings, &config.settings);
         *self.config = config;
+        if !changes.is_empty() {
+            let keys = changes.iter().map(|(key, _)| &**key);
+            let about = CommandRecord {
+                members: Some(Vec::from_iter(keys).join(" ")),
+                changes: Some(Vec::from_iter(changes.into_iter().map(|(_, text)| text)).join("; ")),
+                ..CommandRecord::counting("configuration_changed", [])
+            };
+            upkeep::record(&self.services, about).await;
+        }
         Ok(())
     }
 
@@ -166,6 +184,10 @@ impl App {
             }
         }
         shared.generation.fetch_add(1, Ordering::Release);
+        let (metrics, now) = (&shared.metrics, self.services.clock.now());
+        let accepted = metrics.accepted_calls();
+        let (charts, requests) = (&self.services.charts, metrics.counts().total());
+        charts.observes(live.authorizer.observes(), now, requests, accepted);
         let tokens = swap.backend.as_ref().map(|backend| &backend.tokens);
         self.control.console.end_sessions_of_others(tokens);
         self.control.backend.store(swap.backend.map(Arc::new));
@@ -177,4 +199,15 @@ impl App {
             .store(Arc::new(swap.certificates));
         self.stamps = swap.stamps;
     }
+}
+
+/// The settings that differ, each with its value before and after.
+fn differing(before: &[EffectiveSetting], after: &[EffectiveSetting]) -> Vec<(String, String)> {
+    let value = |key: &str| before.iter().find(|it| it.key == key).map(|it| &*it.value);
+    let differ = after.iter().filter_map(|setting| {
+        let (key, now) = (&*setting.key, &*setting.value);
+        let was = value(key).unwrap_or("none");
+        (was != now).then(|| (key.to_owned(), changed(key, was, now)))
+    });
+    differ.collect()
 }

@@ -2,6 +2,7 @@
 //! that a mistake in a file changes nothing, and an address that is taken opens no store.
 
 use std::{
+    collections::HashMap,
     io,
     num::NonZeroU32,
     sync::{
@@ -207,6 +208,8 @@ impl Bound {
         let counts = &services.metrics.traces;
         let traces = collector.map(|url| traces::start(url, &services.instance_id, counts));
         let (phase, receiver) = channel::channel(Phase::Serving);
+        let (observes, now) = (live.authorizer.observes(), services.clock.now());
+        services.charts.observes(observes, now, 0, HashMap::new());
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),

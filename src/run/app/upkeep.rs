@@ -125,7 +125,35 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         due -= 1;
         Ok(maintained?)
     });
+    let services = Arc::clone(services);
+    tasks.spawn_local(async move {
+        let about = CommandRecord {
+            changes: Some(format!("version {}", env!("CARGO_PKG_VERSION"))),
+            ..CommandRecord::counting("process_started", [])
+        };
+        record(&services, about).await;
+    });
     std::mem::take(tasks)
+}
+
+/// Records what this process did, for the operators of all replicas.
+pub(super) async fn record(services: &Services, about: CommandRecord) {
+    let recorded = async {
+        let record = CommandRecord {
+            id: random::identifier()?,
+            actor: actor(Tool::Serve),
+            ..about
+        };
+        Ok::<_, TaskError>(
+            services
+                .store
+                .record_command(services.clock.now(), &record)
+                .await?,
+        )
+    };
+    if let Err(error) = recorded.await {
+        tracing::warn!(%error, "the audit record of this process is not kept");
+    }
 }
 
 /// Removes tokens and sessions that have ended. The audit record says how many, also if an error came between; a crash loses it.

@@ -16,6 +16,7 @@ public class Call {
         String key = "@KEY@", secret = "@SECRET@", url = "@URL@";
         // All parameters, also those of a query or a form, are sorted and signed.
         var signed = new TreeMap<String, String>();
+        signed.put("oauth_callback", "@CALLBACK@");  @flow
         signed.put("oauth_consumer_key", key);
         signed.put("oauth_nonce", UUID.randomUUID().toString());
         signed.put("oauth_signature_method", "HMAC-SHA1");
@@ -33,5 +34,6 @@ public class Call {
         var request = HttpRequest.newBuilder(URI.create(url)).header("Authorization", "OAuth " + header).build();
         var response = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
         System.out.println(response.statusCode() + " " + response.body());
+        System.out.println("Open @OPEN@" + response.body().replaceAll(".*oauth_token=([^&]*).*", "$1"));  @flow
     }
 }

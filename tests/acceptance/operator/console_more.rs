@@ -201,7 +201,14 @@ fn the_audit_page_finds_a_consumer_by_a_part_of_its_name() {
     has(&found, &["Consumer removed"]);
     let one = proxy.consumer("Calendar of walls");
     let several = operator.text("/audit?consumer=CALEN");
-    has(&several, &["Several have this", &planner.key, &one.key]);
+    has(
+        &several,
+        &[
+            "2 have this in their name, choose one",
+            &planner.key,
+            &one.key,
+        ],
+    );
 }
 
 #[test]
@@ -228,10 +235,24 @@ fn a_path_is_tried_as_one_consumer() {
     proxy.run(&format!("consumer disable {}", consumer.key));
     let text = operator.text("/operations?path=/photos/7&consumer=printer");
     has(&text, &["Photo printer gets 401: it is disabled."]);
-    operator
-        .open("/operations?path=/photos/7&consumer=nobody")
-        .answer
-        .has_status(404);
+    let text = operator.text("/operations?path=/photos/7&consumer=nobody");
+    has(
+        &text,
+        &[
+            "No consumer has “nobody” as its key or in its name.",
+            "value=\"/photos/7\"",
+        ],
+    );
+    proxy.consumer("Large printer");
+    let text = operator.text("/operations?path=/photos/7&consumer=printer");
+    has(
+        &text,
+        &[
+            "2 have this in their name, choose one",
+            "value=\"/photos/7\"",
+        ],
+    );
+    assert!(!text.contains("No consumer has"), "{text}");
 }
 
 #[test]
@@ -350,7 +371,7 @@ fn a_checked_request_is_told_its_operation_and_which_half_of_a_permission_is_mis
     for (call, line) in [
         (
             Call::get("/photos/7"),
-            "The operation /photos/{id} needs the permission photos.read: it is there.",
+            "The operation /photos/{id} needs the permission photos.read: nothing is missing.",
         ),
         (
             Call::post("/orders"),
@@ -367,6 +388,20 @@ fn a_checked_request_is_told_its_operation_and_which_half_of_a_permission_is_mis
     ] {
         has(&said(call), &[line]);
     }
+    let unsigned = Call::get("/photos/7").by(&consumer);
+    proxy.rejects(unsigned, 401, "token_rejected");
+    let page = operator.open("/signature");
+    let mut form = page.form_to("/signature");
+    let wire = proxy.wire(&Call::get("/photos/7").by(&consumer));
+    let wire = String::from_utf8(wire).unwrap();
+    form.fields.push(("request".to_owned(), wire));
+    has(
+        &operator.submit(&page, &form).answer.text(),
+        &[
+            "The signature is right.",
+            "The operation /photos/{id} is not open to calls without the token of a user: this call is rejected.",
+        ],
+    );
     let more = "consumer update KEY --permission photos.read --permission photos.print";
     proxy.run(&more.replace("KEY", &consumer.key));
     has(

@@ -82,15 +82,36 @@ fn the_printed_address_opens_the_console_once_and_each_mistake_is_there() {
     let cookie = opened.header("Set-Cookie").unwrap();
     has(cookie, &["HttpOnly", "SameSite=Strict"]);
     let cookie = cookie.split(';').next().unwrap();
-    for (consumer, verdict) in [
-        ("Photo printer", "signature_invalid"),
+    // What the demo prints is true: three consumers, each with one mistake, and an application without any.
+    let mistakes = [
+        ("Photo printer", "query_unsigned"),
         ("Night job", "timestamp_refused"),
         ("Ledger sync", "nonce_used"),
-    ] {
-        until("the mistake is shown", || {
-            let rejections = ask(admin, "GET", "/rejections", cookie).text();
-            rejections.contains(consumer) && rejections.contains(verdict)
-        });
+    ];
+    until("the mistakes are shown", || {
+        let rejections = ask(admin, "GET", "/rejections", cookie).text();
+        mistakes
+            .iter()
+            .all(|(consumer, word)| rejections.contains(consumer) && rejections.contains(word))
+    });
+    let metric = |name: &str| {
+        let metrics = ask(admin, "GET", "/metrics", "a=b").text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(0.0, |count| count.trim().parse::<f64>().unwrap())
+    };
+    let verdict = |name: &str| metric(&format!("countersign_requests_total{{verdict=\"{name}\"}}"));
+    until("some seconds have passed", || verdict("forwarded") >= 40.0);
+    let wrong = ["signature_invalid", "timestamp_refused", "nonce_used"].map(verdict);
+    let wrong: f64 = wrong.iter().sum();
+    assert!(wrong > 0.0 && wrong < 0.3 * verdict("forwarded"), "{wrong}");
+    assert_eq!(verdict("token_rejected"), 0.0);
+    let overview = ask(admin, "GET", "/", cookie).text();
+    let needs = overview.split("Needs a person</h2>").nth(1).unwrap();
+    let needs = needs.split("</table>").next().unwrap();
+    assert_eq!(needs.matches("class=\"why\"").count(), 3, "{needs}");
+    assert!(!needs.contains("Demo application"), "{needs}");
+    for (consumer, word) in mistakes {
+        has(needs, &[consumer, &format!(">{word}</a>")]);
     }
     let token = invitation.strip_prefix("/login?once=").unwrap();
     assert!(!demo.log.lines().join("\n").contains(token));

@@ -485,6 +485,7 @@ impl Call<'_> {
             user: user.map(|id| id.to_string()),
             actor: text("actor"),
             event: text("kind"),
+            ..AuditFilter::default()
         };
         let before = Self::after::<i64>(page)?;
         let manage = &self.backend.manage;

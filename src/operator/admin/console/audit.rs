@@ -5,20 +5,34 @@ use strum::VariantArray as _;
 
 use super::{
     ConsoleRequest, LISTED, Result,
-    page::{ConsoleFrame, InputField, show},
+    page::{ConsoleFrame, InputField, choices, show},
     parts::{Moment, Named, OtherPages, path},
 };
 use crate::{
+    base::clock::UnixTime,
     operator::{manage::Tool, reasons::words},
     provider::respond::OwnResponse,
     records::store::port::{AuditEntry, AuditFilter, RecordFilter},
 };
 
+/// Times in the past.
+const PERIODS: &[(&str, &str)] = &[
+    ("", "any, or the times beside"),
+    ("1h", "the last hour"),
+    ("24h", "the last 24 hours"),
+    ("night", "last night, 18:00 to 08:00 UTC"),
+    ("7d", "the last 7 days"),
+];
+
+const HOUR: u64 = 60 * 60;
+const DAY: u64 = 24 * HOUR;
+
 #[derive(Template)]
 #[template(path = "console/audit.html")]
 struct AuditPage<'a> {
     frame: ConsoleFrame<'a>,
-    fields: [InputField; 4],
+    problem: Option<String>,
+    fields: [InputField; 7],
     /// The consumers and users that a part of a name fits, if there are several.
     several: Vec<Named>,
     acts: Vec<Act>,
@@ -39,10 +53,11 @@ struct Act {
 
 impl ConsoleRequest<'_> {
     pub(super) async fn audit_page(&self) -> Result<OwnResponse> {
-        let names = ["consumer", "user", "actor", "kind"];
+        let names = ["consumer", "user", "actor", "kind", "period", "from", "to"];
         let given = names.map(|name| (name, self.field(name)));
-        let [consumer, user, actor, kind] =
+        let [consumer, user, actor, kind, ..] =
             given.map(|(_, value)| (!value.is_empty()).then(|| value.to_owned()));
+        let (since, until, problem) = self.times();
         let (consumer, several) = self.meant("consumer", consumer).await?;
         let (user, several_users) = self.meant("user", user).await?;
         let several = [several, several_users].concat();
@@ -51,6 +66,8 @@ impl ConsoleRequest<'_> {
             user,
             actor,
             event: kind,
+            since,
+            until,
         };
         let before = self.field("cursor").parse().ok();
         let manage = &self.backend.manage;
@@ -70,7 +87,8 @@ impl ConsoleRequest<'_> {
                 .counts
                 .iter()
                 .map(|(name, count)| format!("{count} {name}"));
-            let details = token.into_iter().chain(act.members.clone()).chain(counts);
+            let changes = act.changes.clone().or_else(|| act.members.clone());
+            let details = token.into_iter().chain(changes).chain(counts);
             let tool = match actor.by.parse::<Tool>() {
                 Ok(tool) => tool.title(),
                 Err(_) => &*actor.by,
@@ -104,22 +122,69 @@ impl ConsoleRequest<'_> {
             let parameters = [&given[..], &[("cursor", cursor)]].concat();
             path("/audit", &parameters)
         };
-        let [consumer, user, actor, kind] = given.map(|(_, value)| value);
+        let [consumer, user, actor, kind, period, from, to] = given.map(|(_, value)| value);
+        let mut kinds = manage.audit_events().await?;
+        if !kind.is_empty() && !kinds.iter().any(|it| it == kind) {
+            kinds.push(kind.to_owned());
+        }
+        let titles = Vec::from_iter(kinds.iter().map(|it| words(it)));
+        let kinds = kinds
+            .iter()
+            .map(String::as_str)
+            .zip(titles.iter().map(String::as_str));
+        let kinds = std::iter::once(("", "any")).chain(kinds);
         let tools = Tool::VARIANTS.iter().map(|it| (it.name(), it.title()));
         let tools = Vec::from_iter(std::iter::once(("", "any")).chain(tools));
         let page = AuditPage {
             frame: self.shell.frame("Audit"),
+            problem,
             fields: [
                 InputField::line("consumer", "Consumer’s key or part of its name", consumer),
                 InputField::line("user", "User’s id or part of the name", user),
                 InputField::choice("actor", "By", &tools, actor),
-                InputField::line("kind", "Kind, such as consumer_changed", kind),
+                InputField::new(choices(kinds), "kind", "Kind", kind),
+                InputField::choice("period", "Time", PERIODS, period),
+                InputField::line("from", "From (UTC), such as 2026-01-31 18:00", from),
+                InputField::line("to", "Until (UTC)", to),
             ],
             several,
             acts: found.iter().map(row).collect(),
             next: self.other_pages(&found, |entry| entry.position.to_string(), link),
         };
         Ok(show(200, &page))
+    }
+
+    /// The beginning and the end that the filter asks for, and what is wrong with a time.
+    fn times(&self) -> (Option<UnixTime>, Option<UnixTime>, Option<String>) {
+        let ago = |seconds: u64| Some(UnixTime(self.now.0.saturating_sub(seconds)));
+        match self.field("period") {
+            "1h" => return (ago(HOUR), None, None),
+            "24h" => return (ago(DAY), None, None),
+            "7d" => return (ago(7 * DAY), None, None),
+            "night" => {
+                let (begin, end) = last_night(self.now);
+                return (Some(begin), Some(end), None);
+            }
+            _ => {}
+        }
+        let mut problem = None;
+        let mut time = |name: &str| {
+            let text = self.field(name);
+            let whole = match text.len() {
+                10 => format!("{text} 00:00:00"),
+                16 => format!("{text}:00"),
+                _ => text.to_owned(),
+            };
+            let read = UnixTime::from_written(&whole).ok();
+            if read.is_none() && !text.is_empty() {
+                problem = Some(format!(
+                    "“{text}” is not a time such as 2026-01-31 18:00: it is left out."
+                ));
+            }
+            read
+        };
+        let (since, until) = (time("from"), time("to"));
+        (since, until, problem)
     }
 
     /// The key of a consumer, or the id of a user, that a filter of this name means: the only one whose name has the text, else the
@@ -201,5 +266,35 @@ impl ConsoleRequest<'_> {
             },
         );
         Ok(shown.collect())
+    }
+}
+
+/// From 18:00 to 08:00 UTC: the last night that has ended, or the one that lasts.
+fn last_night(now: UnixTime) -> (UnixTime, UnixTime) {
+    let today = now.0 - now.0 % DAY;
+    let evening = match now.0 - today {
+        passed if passed >= 18 * HOUR => today + 18 * HOUR,
+        _ => (today + 18 * HOUR).saturating_sub(DAY),
+    };
+    (UnixTime(evening), UnixTime(evening + 14 * HOUR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_night_is_that_of_eighteen_to_eight() {
+        // 2026-09-23 00:00:00 UTC.
+        let midnight = 1_790_121_600;
+        for (hour, begin) in [(7, -6), (8, -6), (17, -6), (18, 18), (23, 18)] {
+            let (from, until) = last_night(UnixTime(midnight + hour * HOUR));
+            let expected = midnight.saturating_add_signed(begin * 3_600);
+            assert_eq!(
+                (from.0, until.0),
+                (expected, expected + 14 * HOUR),
+                "{hour}"
+            );
+        }
     }
 }

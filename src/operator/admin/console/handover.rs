@@ -9,13 +9,18 @@ use super::{
 };
 use crate::{
     base::clock::UnixTime,
-    provider::respond::OwnResponse,
+    oauth::SignatureMethod,
+    provider::{issue::callback::OOB, respond::OwnResponse},
     records::store::record::{Consumer, Dialect},
-    request::route::{Page, ServiceCall, TokenCall},
+    request::{
+        policy::{access::CallerKind, operations::Operation},
+        route::{Page, ServiceCall, TokenCall},
+    },
 };
 
-/// Programs that make a signed call: title, id and text. The values to fill in are `@KEY@`, `@SECRET@` and `@URL@`; keys and
-/// random secrets have no character that a string literal would have to escape.
+/// Programs that make a signed call: title, id and text. The values to fill in are `@KEY@`, `@SECRET@`, `@URL@`, `@CALLBACK@` and
+/// `@OPEN@`; keys, random secrets and URLs have no character that a string literal would have to escape. A line that ends with
+/// `@api` is of a call of the API, and one with `@flow` of the call for a request token.
 const SNIPPETS: [(&str, &str, &str); 5] = [
     (
         "Python: requests-oauthlib",
@@ -52,6 +57,14 @@ pub(super) enum HandedOver {
     Rotated,
 }
 
+/// The call that a program makes with the key and the secret alone.
+enum FirstCall {
+    /// The API admits calls without a user at this URL.
+    Api(String),
+    /// A user has to allow access: the URLs of the request token call, and of the authorization page up to its token.
+    Flow { url: String, open: String },
+}
+
 #[derive(Template)]
 #[template(path = "console/handover.html")]
 struct HandoverPage<'a> {
@@ -60,6 +73,8 @@ struct HandoverPage<'a> {
     shown: &'static str,
     facts: Vec<(&'static str, String)>,
     snippets: Vec<(&'static str, &'static str, String)>,
+    /// The first call of the programs.
+    call: FirstCall,
     back: String,
 }
 
@@ -97,14 +112,33 @@ impl ConsoleRequest<'_> {
                 },
             ),
         ];
-        let api = backend.api_urls.first().map_or("", String::as_str);
-        let api = format!("{}/", api.trim_end_matches('/'));
-        let fill = |text: &str| {
-            let text = text.replace("@KEY@", key).replace("@SECRET@", &secret);
-            text.replace("@URL@", &api)
+        let call = self.first_call();
+        let callback = match &consumer.callbacks[..] {
+            [first, ..] if consumer.callbacks.iter().all(|it| it != OOB) => first,
+            _ => OOB,
         };
+        let fill = |text: &str| {
+            let (address, kept, dropped) = match &call {
+                FirstCall::Api(url) => ((&**url, ""), "  @api", "  @flow"),
+                FirstCall::Flow { url, open } => ((&**url, &**open), "  @flow", "  @api"),
+            };
+            let lines = text.lines().filter(|line| !line.ends_with(dropped));
+            let lines = lines.map(|line| line.strip_suffix(kept).unwrap_or(line).to_owned() + "\n");
+            let values = [
+                ("@KEY@", key),
+                ("@SECRET@", &*secret),
+                ("@URL@", address.0),
+                ("@OPEN@", address.1),
+                ("@CALLBACK@", callback),
+            ];
+            let filled = |text: String, (name, value): (&str, &str)| text.replace(name, value);
+            values.into_iter().fold(lines.collect(), filled)
+        };
+        // The programs sign so.
+        let is_accepted = signature.methods.contains(SignatureMethod::HmacSha1);
+        let programs = SNIPPETS.iter().filter(|_| is_accepted);
         let mut snippets =
-            Vec::from_iter(SNIPPETS.map(|(title, id, text)| (title, id, fill(text))));
+            Vec::from_iter(programs.map(|(title, id, text)| (*title, *id, fill(text))));
         if why == HandedOver::Rotated {
             facts.truncate(2);
             snippets.clear();
@@ -114,10 +148,44 @@ impl ConsoleRequest<'_> {
             shown: "secret",
             facts,
             snippets,
+            call,
             back: path("/consumer", &[("key", key)]),
         };
         show(200, &page)
     }
+
+    /// The first call that can succeed without a token: of the first operation that admits `application`, else for a request token.
+    fn first_call(&self) -> FirstCall {
+        let live = self.admin.shared.live.load();
+        let operations = &live.authorizer.operations;
+        let is_open = |operation: &&Operation| {
+            let methods = &operation.methods;
+            let is_get = methods.is_empty() || methods.iter().any(|method| method == "GET");
+            operation.access.admits(CallerKind::Application)
+                && is_get
+                && operation.permission.is_none()
+        };
+        let backend = self.backend;
+        let api = backend.api_urls.first().map_or("", String::as_str);
+        let api = api.trim_end_matches('/');
+        let open = operations.listed().iter().find(is_open);
+        let path = match open {
+            Some(operation) => Some(operation.path.example()),
+            None if operations.unlisted().admits(CallerKind::Application) => Some("/".to_owned()),
+            None => None,
+        };
+        if let Some(path) = path {
+            return FirstCall::Api(format!("{api}{path}"));
+        }
+        let url = |call| format!("{}{}", backend.base_url, backend.rules.flow.best_of(call));
+        let open = url(ServiceCall::Page(Page::Authorize));
+        let joint = if open.contains('?') { '&' } else { '?' };
+        FirstCall::Flow {
+            url: url(ServiceCall::Token(TokenCall::RequestToken)),
+            open: format!("{open}{joint}oauth_token="),
+        }
+    }
+
     pub(super) fn hand_over_link(
         &self,
         consumer: &Consumer,
@@ -133,6 +201,7 @@ impl ConsoleRequest<'_> {
                 ("Valid until", time(until)),
             ],
             snippets: Vec::new(),
+            call: self.first_call(),
             back: path("/consumer", &[("key", consumer.key.as_str())]),
         };
         show(200, &page)

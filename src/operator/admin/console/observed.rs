@@ -1,16 +1,20 @@
 //! What enforcing would break: the calls of the last 24 hours that were only observed and would be rejected.
 
-use std::{cmp::Reverse, fmt, sync::Arc};
+use std::{cmp::Reverse, fmt, sync::Arc, time::Duration};
 
 use askama::filters::HtmlSafe;
 
 use super::{
-    ConsoleRequest,
-    parts::{Moment, Names, Number, counted, path},
+    ConsoleRequest, LISTED, Result,
+    consumers::last_use,
+    parts::{Moment, Named, Names, Number, counted, path},
 };
 use crate::{
+    base::clock::UnixTime,
     operator::reasons::grouped,
+    records::store::port::RecordFilter,
     request::rejections::{KeptCall, ObservedCalls, ReasonCount},
+    telemetry::charts::ObservedTime,
 };
 
 /// The numbers of the calls that enforcing would reject, in words.
@@ -22,57 +26,123 @@ pub(super) struct Breakage {
     /// The page that lists them.
     pub(super) href: String,
     pub(super) period: Period,
+    /// The time is too short to decide by it.
+    pub(super) is_short: bool,
+    /// Signatures are enforced again.
+    pub(super) is_past: bool,
+    /// The beginning of the time.
+    pub(super) since: UnixTime,
 }
 
-/// The time of which calls are counted: the last 24 hours, or the time since the process started, if that is shorter.
-#[derive(Clone, Copy)]
-pub(super) struct Period(Option<Moment>);
+/// A consumer that may be broken, or not: it has not called.
+pub(super) struct SilentConsumer {
+    pub(super) consumer: Named,
+    pub(super) last_call: Option<Moment>,
+}
 
-/// It consists of fixed words and a [`Moment`].
+/// The time of which calls are counted.
+#[derive(Clone, Copy)]
+pub(super) enum Period {
+    /// All since this process started, which is less than 24 hours ago.
+    Process(Moment),
+    /// All since calls are only observed, which is less than 24 hours ago.
+    Observing(Moment),
+    /// The last 24 hours.
+    Day,
+    /// From then until then: signatures are enforced again.
+    Past(Moment, Moment),
+}
+
+/// It consists of fixed words and [`Moment`]s.
 impl HtmlSafe for Period {}
 
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(start) => write!(f, "since this process started {start}"),
-            None => f.write_str("in the last 24 h"),
+        match self {
+            Self::Process(start) => write!(f, "since this process started {start}"),
+            Self::Observing(start) => write!(f, "since observing began {start}"),
+            Self::Day => f.write_str("in the last 24 h"),
+            Self::Past(since, until) => write!(f, "from {since} to {until}"),
         }
     }
 }
 
 impl Period {
-    /// The last 24 hours of a process that started then.
-    fn of(start: Moment) -> Self {
-        Self((!start.is_date()).then_some(start))
+    fn new(observed: &ObservedTime, started: UnixTime, now: UnixTime) -> Self {
+        /// The longest start of a process, which begins to observe at its end.
+        const START: Duration = Duration::from_secs(5);
+
+        let moment = |time| Moment { time, now };
+        let since = moment(observed.since);
+        match observed.until {
+            Some(until) => Self::Past(since, moment(until)),
+            None if since.is_date() => Self::Day,
+            None if observed.since <= started.after(START) => Self::Process(moment(started)),
+            None => Self::Observing(since),
+        }
     }
 
     /// The head of the column of its calls.
     pub(super) const fn calls(self) -> &'static str {
-        match self.0 {
-            Some(_) => "#calls",
-            None => "#calls in 24 h",
+        match self {
+            Self::Day => "#calls in 24 h",
+            _ => "#calls",
         }
     }
 
-    /// The process started within it.
-    pub(super) const fn is_since_start(self) -> bool {
-        self.0.is_some()
+    pub(super) const fn is_day(self) -> bool {
+        matches!(self, Self::Day)
     }
 }
 
+/// A time of observing that is too short to say what enforcing would break: programs that run every hour or day did not call yet.
+const SHORT: Duration = Duration::from_secs(60 * 60);
+
 impl ConsoleRequest<'_> {
-    pub(super) fn breakage(&self) -> Breakage {
+    /// What enforcing would break; `None`: no call of the last 24 hours may have been only observed.
+    pub(super) fn breakage(&self) -> Option<Breakage> {
         let shared = &self.admin.shared;
         // The requests last: each rejection has been counted among them.
-        let observed = shared.rejections.observed_in_last_day();
+        let calls = shared.rejections.observed_in_last_day();
         let charts = &self.admin.control.console.charts;
-        let requests = charts.requests_of_day(&shared.metrics.counts(), self.now);
-        Breakage::new(observed, requests, self.period())
+        let requests = shared.metrics.counts().total();
+        let observed = charts.observed(self.now, requests)?;
+        let period = Period::new(&observed, shared.rejections.since, self.now);
+        Some(Breakage::new(calls, &observed, period))
     }
 
-    /// The time of which [`ReasonCount::last_day`] counts the calls.
-    pub(super) fn period(&self) -> Period {
-        Period::of(self.moment(self.admin.shared.rejections.since))
+    /// The consumers that have not called since calls are only observed, the last verified call first, and whether they are all.
+    pub(super) async fn silent(&self, since: UnixTime) -> Result<(Vec<SilentConsumer>, bool)> {
+        /// The most that are shown.
+        const MOST: usize = 20;
+
+        let (manage, shared) = (&self.backend.manage, &self.admin.shared);
+        let enabled = RecordFilter {
+            enabled: Some(true),
+            ..RecordFilter::default()
+        };
+        let unused = Duration::from_secs(self.now.0.saturating_sub(since.0));
+        let found = manage
+            .consumers(enabled, Some(unused), None, LISTED)
+            .await?;
+        let is_whole = found.len() < LISTED as usize;
+        let charts = &self.admin.control.console.charts;
+        let views = manage.views(found).await?;
+        let silent = views.iter().filter(|(consumer, _)| {
+            let key = consumer.key.as_str();
+            let newest = shared.rejections.newest_of(key).into_iter().next();
+            shared.metrics.accepted_of(key) <= charts.accepted_before(key)
+                && newest.is_none_or(|call| call.time < since)
+        });
+        let silent = silent.map(|(consumer, view)| SilentConsumer {
+            consumer: Named::consumer(consumer.key.as_str(), &consumer.name),
+            last_call: last_use(view).map(|last| self.moment(last)),
+        });
+        let mut silent = Vec::from_iter(silent);
+        silent.sort_by_key(|one| Reverse(one.last_call.map(|last| last.time)));
+        let is_all = is_whole && silent.len() <= MOST;
+        silent.truncate(MOST);
+        Ok((silent, is_all))
     }
 
     /// Whether calls of the last 24 hours were only observed, and enforcing would reject them for this reason.
@@ -111,26 +181,22 @@ pub(super) fn reasons_of_others<'a>(
 }
 
 impl Breakage {
-    fn new(observed: ObservedCalls, requests: u64, period: Period) -> Self {
-        let of_consumers = match observed.consumers {
+    fn new(calls: ObservedCalls, observed: &ObservedTime, period: Period) -> Self {
+        let of_consumers = match calls.consumers {
             0 => " of consumers that were removed".to_owned(),
             consumers => format!(" of {}", counted(consumers as u64, "consumer")),
         };
         let senders = [
-            (observed.registered, "call", &*of_consumers),
-            (observed.unsigned, "unsigned call", ""),
+            (calls.registered, "call", &*of_consumers),
+            (calls.unsigned, "unsigned call", ""),
             (
-                observed.unregistered,
+                calls.unregistered,
                 "call",
                 " with a key that is not registered",
             ),
+            (calls.rejected_by_api, "call", " that the API rejects too"),
             (
-                observed.rejected_by_api,
-                "call",
-                " that the API rejects too",
-            ),
-            (
-                observed.faults,
+                calls.faults,
                 "call",
                 " that could not be verified, because of a fault of this side",
             ),
@@ -141,8 +207,8 @@ impl Breakage {
         Self {
             share: format!(
                 "{} of {}",
-                Number(observed.all()),
-                counted(requests, "request")
+                Number(calls.all()),
+                counted(observed.requests, "request")
             ),
             senders: match senders.is_empty() {
                 true => String::new(),
@@ -150,6 +216,9 @@ impl Breakage {
             },
             href: path("/rejections", &[("kind", "observed")]),
             period,
+            is_short: observed.until.is_none() && observed.lasted < SHORT,
+            is_past: observed.until.is_some(),
+            since: observed.since,
         }
     }
 }
@@ -157,7 +226,6 @@ impl Breakage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::clock::UnixTime;
 
     #[test]
     fn senders_are_named_by_what_they_can_be_told() {
@@ -169,29 +237,76 @@ mod tests {
             faults: 3,
             rejected_by_api: 6,
         };
-        let shown = Breakage::new(observed, 5_000, Period(None));
+        let time = |requests| ObservedTime {
+            since: UnixTime(1_790_164_800),
+            until: None,
+            lasted: SHORT,
+            requests,
+        };
+        let shown = Breakage::new(observed, &time(5_000), Period::Day);
         assert_eq!(shown.share, "1,240 of 5,000 requests");
         assert_eq!(
             shown.senders,
             ": 30 calls of 2 consumers, 1,200 unsigned calls, 1 call with a key that is not registered, 6 calls that the API rejects too, 3 calls that could not be \
              verified, because of a fault of this side"
         );
-        let shown = Breakage::new(ObservedCalls::default(), 1, Period(None));
+        let shown = Breakage::new(ObservedCalls::default(), &time(1), Period::Day);
         assert_eq!((&*shown.share, &*shown.senders), ("0 of 1 request", ""));
+        assert!(!shown.is_short);
     }
 
     #[test]
-    fn a_process_that_runs_for_less_than_a_day_counts_since_its_start() {
-        let period = |age: u64| {
-            let (time, now) = (UnixTime(1_790_164_800), UnixTime(1_790_164_800 + age));
-            Period::of(Moment { time, now }).to_string()
+    fn the_period_is_that_of_the_calls() {
+        let start = UnixTime(1_790_164_800);
+        let later = |seconds| start.after(Duration::from_secs(seconds));
+        let period = |since, until, now| {
+            let observed = ObservedTime {
+                since,
+                until,
+                lasted: Duration::from_secs(60),
+                requests: 9,
+            };
+            let period = Period::new(&observed, start, now);
+            let is_short = Breakage::new(ObservedCalls::default(), &observed, period).is_short;
+            (period.to_string(), is_short)
         };
-        let young = period(86_399);
-        assert!(
-            young.starts_with("since this process started <time "),
-            "{young}"
-        );
-        assert!(young.ends_with(">23 h ago</time>"), "{young}");
-        assert_eq!(period(86_400), "in the last 24 h");
+        for (since, until, now, begin, end, is_short) in [
+            (
+                later(1),
+                None,
+                later(86_399),
+                "since this process started <time ",
+                ">23 h ago</time>",
+                true,
+            ),
+            (
+                later(600),
+                None,
+                later(690),
+                "since observing began <time ",
+                ">1 min ago</time>",
+                true,
+            ),
+            (
+                later(1),
+                None,
+                later(86_402),
+                "in the last 24 h",
+                "24 h",
+                true,
+            ),
+            (
+                later(600),
+                Some(later(660)),
+                later(720),
+                "from <time ",
+                ">1 min ago</time>",
+                false,
+            ),
+        ] {
+            let (text, short) = period(since, until, now);
+            assert!(text.starts_with(begin) && text.ends_with(end), "{text}");
+            assert_eq!(short, is_short, "{text}");
+        }
     }
 }

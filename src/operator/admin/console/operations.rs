@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::{
-    ConsoleRequest, Rejected, Result,
+    ConsoleRequest, Result,
     page::{ConsoleFrame, InputField, show},
     parts::{Named, Tag},
 };
@@ -64,11 +64,19 @@ impl ConsoleRequest<'_> {
             let method = method.to_ascii_uppercase();
             let found = operations.find(path.as_bytes(), method.as_bytes());
             answer = Some(format!("{method} {path}: {}.", outcome(&found)));
-            if let Some(key) = as_consumer.as_ref().filter(|_| found.check_path().is_ok()) {
-                let key: Option<ConsumerKey> = key.parse().ok();
-                let key = key.ok_or(Rejected::NotFound)?;
-                let consumer = self.backend.manage.consumer(&key).await?;
-                outcome_for = Some(for_consumer(&found, &consumer));
+            let one = as_consumer.as_ref().filter(|_| several.is_empty());
+            if let Some(text) = one.filter(|_| found.check_path().is_ok()) {
+                let consumer = match text.parse::<ConsumerKey>() {
+                    Ok(key) => self.backend.manage.consumer(&key).await.map(Some),
+                    Err(_) => Ok(None),
+                };
+                outcome_for = Some(match consumer {
+                    Ok(Some(consumer)) => for_consumer(&found, &consumer),
+                    Err(error) if error.status() >= 500 => return Err(error.into()),
+                    Ok(None) | Err(_) => {
+                        format!("No consumer has “{text}” as its key or in its name.")
+                    }
+                });
             }
             let query = tried
                 .split('#')

@@ -10,7 +10,7 @@ use super::{
     ConsoleRequest, Result,
     chart::{self, Chart},
     minute::{Tiles, alarm, failures},
-    observed::{Breakage, Period, is_of_consumer, reasons_of_others},
+    observed::{Breakage, Period, SilentConsumer, is_of_consumer, reasons_of_others},
     page::{ConsoleFrame, show},
     parts::{Moment, Named, Number, Tag, counted, path, time},
     reasons::{CountedSince, RejectedConsumer},
@@ -78,10 +78,14 @@ struct OverviewPage<'a> {
     settled: usize,
     /// What enforcing would break, where signatures are only observed.
     breakage: Option<Breakage>,
+    /// The first consumers that have not called since, and whether they are all.
+    silent: Vec<SilentConsumer>,
+    silent_are_all: bool,
     /// The calls of it that are in no row.
     hidden_calls: Option<String>,
     graces: Vec<Grace>,
     heading: &'static str,
+    verdicts_caption: String,
     charts: [Chart; 2],
     /// The same page for the other time.
     other: (&'static str, &'static str),
@@ -142,16 +146,28 @@ impl ConsoleRequest<'_> {
         let live = shared.live.load();
         let (enforces, concurrent) = (live.authorizer.enforces(), live.concurrent_requests);
         drop(live);
-        let needs = self.needs(enforces).await?;
+        let breakage = self.breakage();
+        let since = breakage
+            .as_ref()
+            .map_or(shared.rejections.since, |it| it.since);
+        let needs = self.needs(enforces, since).await?;
+        let (silent, silent_are_all) = match enforces {
+            true => (Vec::new(), true),
+            false => self.silent(since).await?,
+        };
         let hidden_calls = (needs.hidden_calls > 0).then(|| counted(needs.hidden_calls, "call"));
-        let observes = !enforces || shared.metrics.all_observed() > 0;
         let (span, samples, heading, other) = match self.field("span") == "day" {
             true => {
                 let quarters = console.charts.quarters(&counts, self.now);
-                (chart::DAY, quarters, "Last 24 hours", ("/", "Last hour"))
+                (
+                    chart::DAY,
+                    quarters,
+                    "Last 24 hours",
+                    ("/", "Show the last hour"),
+                )
             }
             false => {
-                let other = ("/?span=day", "Last 24 hours");
+                let other = ("/?span=day", "Show the last 24 hours");
                 (chart::HOUR, minutes.clone(), "Last hour", other)
             }
         };
@@ -193,11 +209,20 @@ impl ConsoleRequest<'_> {
             ),
             reasons_have_consumers: true,
             settled: needs.settled,
-            tables: needs.tables(enforces, self.period()),
-            breakage: observes.then(|| self.breakage()),
+            tables: needs.tables(
+                enforces,
+                breakage.as_ref().map_or(Period::Day, |it| it.period),
+            ),
+            breakage,
+            silent,
+            silent_are_all,
             hidden_calls,
             graces: self.graces().await?,
             heading,
+            verdicts_caption: format!(
+                "Requests that were rejected or failed in the {}, by verdict",
+                heading.to_lowercase()
+            ),
             charts: [
                 chart::requests(&span, &samples),
                 chart::latencies(&span, &samples),
@@ -247,12 +272,14 @@ impl ConsoleRequest<'_> {
 
     /// The consumers whose calls are rejected so that a person is needed; where signatures are only observed, also the senders of
     /// the calls that would be.
-    async fn needs(&self, enforces: bool) -> Result<Needs> {
+    async fn needs(&self, enforces: bool, observed_since: UnixTime) -> Result<Needs> {
         let mut rejected = self.reasons_of_consumers();
         rejected.retain(|group| {
             // A double click is no mistake of a consumer.
             let is_double_click = group.newest.call.verdict == Verdict::LaunchRepeated;
-            !(is_double_click || enforces && group.is_observed())
+            // What enforcing has rejected before is past, and its consumers are among the observed ones now.
+            let is_past = !enforces && !group.is_observed() && group.newest.time < observed_since;
+            !(is_double_click || is_past || enforces && group.is_observed())
         });
         let names = self.names_of(&rejected).await?;
         let needs_nobody = |group: &ReasonCount| self.after(group, &names).needs_nobody();
@@ -333,7 +360,7 @@ impl Needs {
         let rejected = match enforces {
             true => "Consumers whose calls are rejected, in this process",
             false => {
-                "Consumers whose calls are rejected now, or would have been more than 24 h ago, in this process"
+                "Consumers whose calls are rejected all the same, such as token calls, or would have been more than 24 h ago, in this process"
             }
         };
         let mut tables = vec![

@@ -7,7 +7,7 @@ use askama::Template;
 use super::{
     ConsoleRequest, Result,
     call::{href, proof},
-    observed::{Breakage, is_of_consumer, reasons_of_others},
+    observed::{Breakage, Period, is_of_consumer, reasons_of_others},
     page::{ConsoleFrame, InputField, InputKind, choices, show},
     parts::{Moment, Named, Names, Number, Tag},
     reasons::{CountedSince, RejectedConsumer},
@@ -166,9 +166,13 @@ impl ConsoleRequest<'_> {
                 grouped(strange.iter().copied())
             }
         };
-        let answers = filter.is_of_all_observed();
+        let answer = self.breakage().filter(|_| filter.is_of_all_observed());
+        let answers = answer.is_some();
         let tables = match answers {
-            true => self.by_day([of_consumers, others].concat(), &names),
+            true => {
+                let period = answer.as_ref().map_or(Period::Day, |answer| answer.period);
+                self.by_day([of_consumers, others].concat(), &names, period)
+            }
             false => {
                 let (people, others) = others
                     .into_iter()
@@ -191,7 +195,7 @@ impl ConsoleRequest<'_> {
                 false => "Rejections",
             }),
             started: self.moment(rejections.since),
-            answer: answers.then(|| self.breakage()),
+            answer,
             fields: [
                 InputField::line("request_id", "Request id", filter.id),
                 InputField::line(
@@ -219,16 +223,15 @@ impl ConsoleRequest<'_> {
     }
 
     /// The observed calls of the last 24 hours, and those reasons that only earlier ones have.
-    fn by_day(&self, groups: Vec<ReasonCount>, names: &Names) -> Vec<GroupsTable> {
+    fn by_day(&self, groups: Vec<ReasonCount>, names: &Names, period: Period) -> Vec<GroupsTable> {
         let (mut of_day, mut earlier): (Vec<_>, Vec<_>) = groups
             .into_iter()
             .partition(|group| self.is_observed_in_day(group));
         self.sort_by_day(&mut of_day, names);
         sort(&mut earlier);
-        let period = self.period();
-        let caption = match period.is_since_start() {
-            true => "Calls that enforcing would reject",
-            false => "Calls of the last 24 h that enforcing would reject",
+        let caption = match period.is_day() {
+            false => "Calls that enforcing would reject",
+            true => "Calls of the last 24 h that enforcing would reject",
         };
         vec![
             GroupsTable {

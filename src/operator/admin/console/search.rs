@@ -1,26 +1,35 @@
 //! The search in the header: consumers, users, tokens and rejections by what a person has at hand.
 
+use std::borrow::Cow;
+
 use askama::Template;
 
 use super::{
-    ConsoleRequest, Result,
+    ConsoleRequest, Result, call,
     page::{ConsoleFrame, show},
     parts::path,
 };
 use crate::{
     provider::respond::OwnResponse,
-    records::store::port::{AuditFilter, RecordFilter},
-    telemetry::redact::SHOWN_TOKEN_CHARS,
+    records::store::{
+        port::{AuditFilter, RecordFilter, TokenFilter},
+        record::AccessToken,
+    },
+    telemetry::redact::{RedactedToken, SHOWN_TOKEN_CHARS},
 };
 
 /// The most hits of each kind.
 const MOST: u32 = 20;
 
+/// The fewest characters by which tokens are found.
+const SHORTEST_TOKEN_START: usize = 4;
+
 #[derive(Template)]
 #[template(path = "console/search.html")]
 struct SearchPage<'a> {
     frame: ConsoleFrame<'a>,
-    q: &'a str,
+    /// The text, of which a page shows no more than a log shows of a token.
+    q: Cow<'a, str>,
     hits: Vec<Hit>,
 }
 
@@ -28,6 +37,8 @@ struct Hit {
     kind: &'static str,
     /// The key or the id of a record that is there.
     id: String,
+    /// The name of a record.
+    name: String,
     text: String,
     href: String,
 }
@@ -40,18 +51,62 @@ impl ConsoleRequest<'_> {
             "" => Vec::new(),
             q => self.hits(q).await?,
         };
-        // A whole key or id is one hit, though it may be a part of others.
+        // A whole key, id or name is one hit, though it may be a part of others.
         let exact = hits.iter().position(|hit| hit.id == q);
-        let only = exact.or((hits.len() == 1).then_some(0));
+        let named = |hit: &Hit| !hit.name.is_empty() && hit.name == q;
+        let mut by_name = hits.iter().enumerate().filter(|(_, hit)| named(hit));
+        let by_name = match (by_name.next(), by_name.next()) {
+            (Some((only, _)), None) => Some(only),
+            _ => None,
+        };
+        let only = exact.or(by_name).or((hits.len() == 1).then_some(0));
         if let Some(only) = only {
             return Ok(OwnResponse::see_other(hits.swap_remove(only).href));
         }
         let page = SearchPage {
             frame: self.shell.frame("Search"),
-            q,
+            q: shown(q),
             hits,
         };
         Ok(show(200, &page))
+    }
+
+    /// The tokens that a text may mean: the one that it is, else those that begin as it does.
+    async fn tokens_beginning(&self, text: &str) -> Result<Vec<Hit>> {
+        let manage = &self.backend.manage;
+        let all = TokenFilter::default();
+        let start: String = text.chars().take(SHOWN_TOKEN_CHARS).collect();
+        let found = match text.chars().count() {
+            0..SHORTEST_TOKEN_START => return Ok(Vec::new()),
+            _ if text.contains('\0') => return Ok(Vec::new()),
+            length if length > SHOWN_TOKEN_CHARS => self.token_beginning(text).await?,
+            _ => None,
+        };
+        let found = match found {
+            Some(whole) => vec![whole],
+            None => {
+                // Identifiers are listed in their order, so those that begin with these characters come next.
+                let mut next = manage.tokens(all, None, Some(&start), MOST).await?;
+                next.retain(|next| next.token.starts_with(&start));
+                next
+            }
+        };
+        let keys = found.iter().map(|token| token.consumer.as_str());
+        let ids = found.iter().map(|token| token.user.as_str());
+        let names = self.names(keys, ids).await?;
+        let hit = |token: &AccessToken| {
+            let (key, id) = (token.consumer.as_str(), token.user.as_str());
+            let (consumer, user) = (names.consumer(key).name, names.user(id).name);
+            let shown = RedactedToken(&token.token).to_string();
+            Hit {
+                kind: "access token",
+                id: shown.trim_end_matches('…').to_owned(),
+                name: String::new(),
+                text: format!("{shown} of {consumer} for {user}"),
+                href: path("/tokens", &[("consumer", key), ("user", id)]),
+            }
+        };
+        Ok(found.iter().map(hit).collect())
     }
 
     async fn hits(&self, q: &str) -> Result<Vec<Hit>> {
@@ -89,29 +144,16 @@ impl ConsoleRequest<'_> {
                 Hit::new("consumer", key, &consumer.name, "/consumer", "key"),
             );
         }
-        let start = q.trim_end_matches('…');
-        if start.chars().count() == SHOWN_TOKEN_CHARS
-            && let Ok(token) = manage.token(start, false).await
-        {
-            let (key, id) = (token.consumer.as_str(), token.user.as_str());
-            let names = self.names(std::iter::once(key), std::iter::once(id));
-            let names = names.await?;
-            let (consumer, user) = (names.consumer(key).name, names.user(id).name);
-            hits.push(Hit {
-                kind: "access token",
-                id: start.to_owned(),
-                text: format!("{start}… of {consumer} for {user}"),
-                href: path("/tokens", &[("consumer", key), ("user", id)]),
-            });
-        }
+        hits.extend(self.tokens_beginning(q.trim_end_matches('…')).await?);
         let rejections = self.admin.shared.rejections.newest();
         let mut calls = rejections.iter();
-        if calls.any(|one| one.call.request_id.as_deref() == Some(q)) {
+        if let Some(one) = calls.find(|one| one.call.request_id.as_deref() == Some(q)) {
             hits.push(Hit {
                 kind: "rejection",
                 id: q.to_owned(),
+                name: String::new(),
                 text: q.to_owned(),
-                href: path("/rejections", &[("request_id", q)]),
+                href: call::href(one),
             });
         }
         // A key that is not registered may be that of a removed consumer, or a wrong one that callers send.
@@ -138,13 +180,26 @@ impl ConsoleRequest<'_> {
     }
 }
 
+/// A text as a page repeats it: of one that may be a token, the beginning that a log shows.
+fn shown(q: &str) -> Cow<'_, str> {
+    /// Keys that are random have fewer characters than tokens.
+    const SHORT: usize = 24;
+
+    let may_be_token = |it: char| it.is_ascii_alphanumeric() || "-_.~+/=".contains(it);
+    match q.chars().count() > SHORT && q.chars().all(may_be_token) {
+        true => RedactedToken(q).to_string().into(),
+        false => q.into(),
+    }
+}
+
 impl Hit {
     /// Pages that tell of something that is not there any more, or never was.
     fn elsewhere(kind: &'static str, text: &str, href: String) -> Self {
         Self {
             kind,
             id: String::new(),
-            text: text.to_owned(),
+            name: String::new(),
+            text: shown(text).into_owned(),
             href,
         }
     }
@@ -153,6 +208,7 @@ impl Hit {
         Self {
             kind,
             id: id.to_owned(),
+            name: name.to_owned(),
             text: match id == name {
                 true => id.to_owned(),
                 false => format!("{name} · {id}"),

@@ -55,6 +55,12 @@ impl Store {
                 condition += &format!(" AND {column} = ${}", params.len());
             }
         }
+        for (condition_of, time) in [("at >= $", filter.since), ("at < $", filter.until)] {
+            if let Some(time) = time {
+                params.push(time.into());
+                condition += &format!(" AND {condition_of}{}", params.len());
+            }
+        }
         if let Some(position) = before {
             params.push(position.into());
             condition += &format!(" AND position < ${}", params.len());
@@ -88,6 +94,18 @@ impl Store {
         };
         self.run("audit_records", LIST, async |tx| {
             tx.rows::<AuditEntry>(&list, &params, read).await
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// The kinds of the records that are kept, in their order.
+    pub async fn audit_events(&self) -> Result<Vec<String>> {
+        let list = "SELECT DISTINCT event FROM countersign.audit ORDER BY event";
+        self.run("audit_records", LIST, async |tx| {
+            let read = |row: &Row, _: &Seal| row.get("event");
+            tx.rows::<String>(list, &[], read).await
         })
         .await
     }

@@ -201,16 +201,29 @@ fn text_of(html: &str, id: &str) -> String {
 }
 
 #[test]
-fn each_program_of_the_page_with_a_new_secret_makes_a_signed_call() {
+fn each_program_of_the_page_with_a_new_secret_succeeds() {
+    // By default no call succeeds without a user.
+    let flow = "prints the address (<code>";
+    runs_programs("", "Each asks for a request token at <code>", flow);
+    runs_programs(OPERATIONS, "Each asks for a request token at <code>", flow);
+    let open = "[[operation]]\npath = '/status/{id}'\nmethods = ['GET']\naccess = ['application']";
+    runs_programs(open, "/status/1</code>, which needs no user", "");
+    let unlisted = "operations.unlisted = 'application'";
+    runs_programs(unlisted, "/</code>, which needs no user", "");
+}
+
+/// Registers a consumer, and runs the programs of the page; `texts` say what they do.
+fn runs_programs(config: &str, what: &str, flow: &str) {
     use std::process::Command;
 
     use crate::support::installed;
 
-    let (api, proxy) = console("operations.unlisted = 'application'");
+    let (api, proxy) = console(config);
     let operator = Operator::with(&proxy, WRITE);
     let form = operator.open("/consumer/add");
     let asked = operator.submit(&form, &form.form_with("name").set("name", "Shop"));
     let page = operator.confirm(&asked).answer.has_status(200).text();
+    has(&page, &[what, flow]);
     let directory = proxy.directory().join("programs");
     std::fs::create_dir(&directory).unwrap();
     std::os::unix::fs::symlink(
@@ -238,7 +251,18 @@ fn each_program_of_the_page_with_a_new_secret_makes_a_signed_call() {
             .output()
             .unwrap_or_else(|error| panic!("{program}: {error}"));
         assert!(run.status.success(), "{id}: {run:?}");
-        assert_eq!(api.requests().len(), before + 1, "{id}: {run:?}");
+        let printed = String::from_utf8(run.stdout.clone()).unwrap();
+        if flow.is_empty() {
+            assert_eq!(api.requests().len(), before + 1, "{id}: {run:?}");
+            assert!(!printed.contains("Open "), "{id}: {printed}");
+            continue;
+        }
+        // The address that it prints is that of a page which asks a user.
+        let address = printed.lines().find_map(|line| line.strip_prefix("Open "));
+        let address = address.unwrap_or_else(|| panic!("{id}: {printed}"));
+        let target = address.strip_prefix(&proxy.origin()).unwrap();
+        let page = crate::support::visitor::Visitor::to(&proxy).open(target);
+        has(&page.answer.has_status(200).text(), &["Shop", "password"]);
     }
 }
 

@@ -3,6 +3,10 @@
 //! Promise (Console): While the API does not answer, the overview says so above all else, since when, why, and how many calls failed;
 //! rejections and latency are of the calls that were answered. Also in `src/operator/admin/console/minute.rs`.
 //! Promise (Console): Each kept call has a page with its path, reason, proof, token and base strings, which every row leads to.
+//! Promise (Console): The audit page has the values before and after each change, starts, and changes of the configuration, by time.
+//! Promise (Console): What enforcing would break is counted while calls are only observed, and a time below an hour is said to be too
+//! short.
+//! Promise (Flow and pages): A denial names the access that lives on, with the button that ends it.
 //! Promise (Console): Failed logins and other requests of people's browsers have a table of their own, with no word to a developer.
 
 use std::sync::{
@@ -264,4 +268,165 @@ fn failed_logins_are_of_people_and_no_developer_is_told() {
     let failed = "countersign_requests_total{verdict=\"login_failed\"}";
     assert_eq!(proxy.metric(failed), 3.0);
     proxy.logs(&["verdict=\"login_failed\"", "status=403"]);
+}
+
+#[test]
+fn a_denial_names_the_access_that_lives_on_and_its_button_ends_it() {
+    let (_api, proxy) = console("");
+    let (printer, user) = (proxy.consumer("Printer"), proxy.user("ada"));
+    let ask = || proxy.request_token(&printer, "oob");
+    let (mut visitor, consent) = proxy.consent(&ask(), &user);
+    let none = "It cannot act for you.";
+    let denied = visitor.decide(&consent, "deny");
+    has(
+        &denied.answer.text(),
+        &["You have denied <bdi>Printer</bdi>", none],
+    );
+    assert!(!denied.answer.text().contains("can still act"));
+    let token = proxy.token(&printer, &user);
+    let call = || Call::get("/x").by(&printer).with(&token);
+    proxy.passes(call());
+    let consent = visitor.open(&crate::support::legs::authorization(&ask()));
+    let denied = visitor.decide(&consent, "deny");
+    let text = denied.answer.text();
+    has(
+        &text,
+        &[
+            "<bdi>Printer</bdi> can still act for you",
+            "Given by the operator on",
+            "Remove access",
+        ],
+    );
+    assert!(!text.contains(none), "{text}");
+    // The statement is true: the call is accepted until the button is pressed.
+    proxy.passes(call());
+    let form = denied.form_with("revoke").press("revoke", &printer.key);
+    let done = visitor.submit(&denied, &form);
+    has(
+        &done.answer.text(),
+        &["<bdi>Printer</bdi> can no longer act for you."],
+    );
+    proxy.rejects(call(), 401, "token_revoked");
+}
+
+#[test]
+fn what_enforcing_would_break_is_counted_while_calls_are_observed() {
+    let (_api, mut proxy) = console("");
+    let (shop, _, token) = caller(&proxy, "Shop", "");
+    let silent = proxy.consumer("Silent");
+    let right = || Call::get("/x").by(&shop).with(&token);
+    for _ in 0..7 {
+        proxy.passes(right());
+    }
+    proxy.send(swapped(&shop, &token)).has_status(401);
+    let operator = Operator::with(&proxy, READ);
+    shows(
+        &operator,
+        "/",
+        &["secrets_swapped", "signatures enforced"],
+        &["nforcing would"],
+    );
+    proxy.reload("signature.enforcement = 'observe'");
+    let operator = Operator::with(&proxy, READ);
+    // Of enforcing before there is nothing; nobody has called since.
+    let short = "That is too short to decide: wait for a day";
+    shows(
+        &operator,
+        "/",
+        &[
+            "0 of 0 requests</a></strong> since ",
+            short,
+            ">Silent</a>",
+            ">Shop</a>",
+        ],
+        &["secrets_swapped"],
+    );
+    proxy.passes(right());
+    proxy.passes(swapped(&shop, &token));
+    shows(
+        &operator,
+        "/",
+        &[
+            "1 of 2 requests</a></strong> since ",
+            short,
+            "<caption>Consumers that have not called since observing began",
+        ],
+        &[],
+    );
+    let text = operator.text("/");
+    let rows = text.split("have not called since").nth(1).unwrap();
+    let rows = rows.split("</table>").next().unwrap();
+    assert!(
+        rows.contains(">Silent</a>") && !rows.contains(">Shop</a>"),
+        "{rows}"
+    );
+    has(rows, &[&silent.key, "none is known"]);
+    proxy.reload("signature.enforcement = 'enforce'");
+    proxy.send(swapped(&shop, &token)).has_status(401);
+    let operator = Operator::with(&proxy, READ);
+    shows(
+        &operator,
+        "/",
+        &[
+            "signatures enforced",
+            "While signatures were only observed, from <time",
+            "enforcing would have rejected <a href=\"/rejections?kind=observed\">1 of 2 requests</a>: 1 call of 1 consumer.",
+        ],
+        &["Enforcing would reject", short, "have not called"],
+    );
+    shows(
+        &operator,
+        "/rejections?kind=observed",
+        &["Enforcing would have rejected 1 of 2 requests"],
+        &[],
+    );
+}
+
+#[test]
+fn the_audit_page_says_what_was_changed_and_when() {
+    let (_api, mut proxy) = console(OPERATIONS);
+    let shop = proxy.consumer("Shop");
+    let body = serde_json::json!({ "permissions": ["members.read"], "name": "Wall" }).to_string();
+    let patch = Call::new("PATCH", &format!("/v1/consumers/{}", shop.key));
+    let patch = patch.header("Authorization", &format!("Bearer {WRITE}"));
+    let patch = patch.body("application/merge-patch+json", body.as_bytes());
+    Operator::at(&proxy).send(patch).has_status(200);
+    proxy.run(&format!("consumer rotate-secret {}", shop.key));
+    proxy.reload("signature.enforcement = 'observe'");
+    let operator = Operator::with(&proxy, READ);
+    let started = format!("version {}", env!("CARGO_PKG_VERSION"));
+    shows(
+        &operator,
+        "/audit",
+        &[
+            "name: Shop → Wall",
+            "permissions: none → members.read",
+            "<strong>Configuration changed</strong>",
+            "signature.enforcement: enforce → observe",
+            "<strong>Process started</strong>",
+            &started,
+            "<option value=\"process_started\">Process started</option>",
+        ],
+        &[&shop.secret],
+    );
+    let row = "<strong>Configuration changed</strong>";
+    for (query, is_there) in [
+        ("period=1h", true),
+        ("period=24h", true),
+        ("from=2026-01-01", true),
+        ("from=2026-01-01+18:00&to=2100-01-01", true),
+        ("from=2100-01-01", false),
+        ("to=2026-01-01+08:00", false),
+        ("kind=configuration_changed", true),
+        ("kind=process_started", false),
+    ] {
+        let text = operator.text(&format!("/audit?{query}"));
+        assert_eq!(text.contains(row), is_there, "{query}: {text}");
+        assert!(!text.contains("is not a time such as"), "{query}");
+    }
+    let text = operator.text("/audit?from=yesterday");
+    has(
+        &text,
+        &["“yesterday” is not a time such as 2026-01-31 18:00", row],
+    );
 }

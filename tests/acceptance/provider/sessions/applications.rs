@@ -79,7 +79,7 @@ fn applications_are_listed_by_their_last_use_with_dates_in_words() {
             "<bdi>Late</bdi>",
             "Given by the operator on 13 September 2020 · last used on 3 July 2024",
             "<bdi>Unused</bdi>",
-            "Given by the operator on 6 May 2024 · not used yet",
+            "Given by the operator on 6 May 2024 · not used, or only just now",
             "<bdi>Early</bdi>",
             "Given by the operator on 14 November 2023 · last used on 9 March 2024",
             "Where you are logged in",
