@@ -13,6 +13,7 @@ use crate::{
     },
     operator::manage::view,
     records::store::{port::TokenFilter, record::AccessToken},
+    telemetry::redact::RedactedToken,
 };
 
 /// The commands for access tokens.
@@ -112,7 +113,16 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         } => {
             let token = manage.token(&token, false).await?;
             manage.revoke_token(&context.actor, &token, None).await?;
-            Ok(String::new())
+            let consumer = manage.consumer(&token.consumer).await;
+            let consumer = consumer.map_or_else(|_| token.consumer.to_string(), |it| it.name);
+            let user = manage.user(token.user.as_str()).await;
+            let user = user.map_or_else(|_| token.user.to_string(), |it| it.name);
+            let before = match token.revoked_at {
+                Some(at) => format!(", revoked already at {at}"),
+                None => String::new(),
+            };
+            let token = RedactedToken(&token.token);
+            Ok(format!("revoked {token} ({consumer}, {user}{before})\n"))
         }
         Command::Revoke {
             token: None,

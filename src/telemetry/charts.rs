@@ -114,6 +114,10 @@ struct Observing {
     times: Vec<(UnixTime, Option<UnixTime>)>,
     /// The requests while it lasted.
     requests: SampledDay,
+    /// The first of these times is the start of the process.
+    is_from_start: bool,
+    /// It is known whether calls are observed.
+    is_known: bool,
     /// The accepted calls of each consumer before the first of these times.
     accepted: HashMap<Arc<str>, u64>,
 }
@@ -136,6 +140,8 @@ impl Observing {
 pub struct ObservedTime {
     /// The beginning of the first one.
     pub since: UnixTime,
+    /// It is the start of the process.
+    pub is_from_start: bool,
     /// The end of the last one; `None`: it lasts.
     pub until: Option<UnixTime>,
     /// How long they lasted.
@@ -170,6 +176,7 @@ impl Charts {
             (true, false) => {
                 if observing.times.is_empty() {
                     observing.accepted = accepted;
+                    observing.is_from_start = !observing.is_known;
                 }
                 observing.times.push((now, None));
             }
@@ -180,6 +187,7 @@ impl Charts {
             }
             _ => {}
         }
+        observing.is_known = true;
         // A service that is reloaded all the time.
         let many = observing.times.len().saturating_sub(MOST_TIMES);
         observing.times.drain(..many);
@@ -200,6 +208,7 @@ impl Charts {
         let ((since, _), (_, until)) = (times.first()?, times.last()?);
         Some(ObservedTime {
             since: *since,
+            is_from_start: observing.is_from_start,
             until: *until,
             lasted: Duration::from_secs(seconds.sum()),
             requests: observing
@@ -335,6 +344,7 @@ mod tests {
         charts.sample(counts(900), at(6));
         let mut expected = ObservedTime {
             since: at(2),
+            is_from_start: false,
             until: Some(at(5)),
             lasted: Duration::from_secs(3 * MINUTE),
             requests: 50,

@@ -33,7 +33,10 @@ use super::{
 };
 use crate::{
     base::{random, secret::Secret},
-    operator::manage::{self, Management, RecordDefaults, view},
+    operator::{
+        admin::console::INVITATION_LIFETIME,
+        manage::{self, Management, RecordDefaults, view},
+    },
     provider::login::password,
     records::store::record::{AccessToken, Consumer, Dialect},
     run::{
@@ -160,8 +163,8 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
     Ok(app.run().await?)
 }
 
-/// The log of the demo itself.
-const QUIET: &str = "log.level = \"warn,audit=info\"\n";
+/// The log and the connections of the demo itself: no line stands among what it prints.
+const QUIET: &str = "log.level = \"warn,audit=warn\"\nlimits.connections = 1000\n";
 /// The file of the admin token, in the demo's directory.
 const ADMIN_TOKEN: &str = "admin.token";
 /// The file of the configuration that is kept.
@@ -331,7 +334,7 @@ impl Introduction<'_> {
 {course}The whole flow in a browser (log in as {user} with the password {password}):
   http://{application}/
 
-The console, with a minute of made-up traffic of three consumers that each make a mistake; this address opens it once:
+The console, with a minute of made-up traffic of three consumers that each make a mistake; this address opens it once, within {lifetime} minutes:
   http://{admin}{invitation}
 
 A signed call; each paste signs it again:
@@ -346,6 +349,7 @@ Metrics and health are at http://{admin}/metrics and /readyz. {end}
             application = self.application,
             admin = self.admin,
             invitation = *self.invitation.expose_text(),
+            lifetime = INVITATION_LIFETIME.as_secs() / 60,
             course = course.unwrap_or_default(),
             user = USER,
             password = *accounts.password.expose_text(),

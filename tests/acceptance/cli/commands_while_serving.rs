@@ -200,6 +200,8 @@ fn serve_logs_who_ran_which_command() {
     assert_eq!(logged("records_imported")["unchanged"], 3);
     logged("store_exported");
     let records = proxy.log().lines();
-    let audits = records.iter().filter(|line| line.contains("\"audit_id\""));
+    let audits = records
+        .iter()
+        .filter(|line| line.contains("\"audit_id\"") && line.contains("\"by\":\"command\""));
     assert_eq!(audits.count(), 6, "each once: {records:?}");
 }

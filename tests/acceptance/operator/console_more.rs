@@ -379,7 +379,7 @@ fn a_checked_request_is_told_its_operation_and_which_half_of_a_permission_is_mis
         ),
         (
             Call::get("/open"),
-            "The operation /open needs no permission.",
+            "The operation /open is not open to calls with the token of a user: this call is rejected.",
         ),
         (
             Call::get("/elsewhere"),

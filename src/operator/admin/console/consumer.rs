@@ -7,7 +7,7 @@ use super::{
     ConsoleRequest, Rejected, Result,
     consumers::last_use,
     page::{ConsoleFrame, show},
-    parts::{Moment, Names, Tag, field_text, path, time},
+    parts::{Moment, Names, Number, Tag, counted, field_text, path, time},
     reasons::{CountedSince, RejectedConsumer},
     tokens::TokenRow,
 };
@@ -58,6 +58,8 @@ struct ConsumerPage<'a> {
     /// The permissions that a call lacked, and which half lacks each.
     missing: Vec<String>,
     started: Moment,
+    /// The calls of the last day in this process, and those of them that were rejected.
+    day: (String, Number),
     rejections: String,
     may_write: bool,
     /// The time at which the application had it, if it is one of the application.
@@ -140,6 +142,7 @@ impl ConsoleRequest<'_> {
             reasons: self.reasons(&groups, &names, CountedSince::Start).await?,
             reasons_have_consumers: false,
             started: self.moment(self.admin.shared.rejections.since),
+            day: self.calls_of_day(key),
             rejections: path("/rejections", &[("consumer", key)]),
             may_write: self.may_write() && looked_up_at.is_none(),
             looked_up: looked_up_at.map(|at| self.moment(at)),
@@ -189,6 +192,22 @@ impl ConsoleRequest<'_> {
             missing.extend(missing_half(consumer, permission, token.as_ref(), counts));
         }
         Ok(missing)
+    }
+
+    /// The calls of a consumer in the last 24 hours, and those of them that were rejected, or would be.
+    fn calls_of_day(&self, key: &str) -> (String, Number) {
+        let shared = &self.admin.shared;
+        let counts = shared.metrics.accepted_calls();
+        let accepted = self
+            .admin
+            .control
+            .console
+            .charts
+            .consumers
+            .last_day(self.now, counts);
+        let accepted = accepted.get(key).copied().unwrap_or_default();
+        let rejected = shared.rejections.last_day(key);
+        (counted(accepted + rejected, "call"), Number(rejected))
     }
 
     /// The token that begins with these characters, if there is one.
@@ -248,7 +267,7 @@ fn missing_half(
     }
 }
 
-fn is_usual(text: &str) -> bool {
+pub(super) fn is_usual(text: &str) -> bool {
     ["none", "no", "the default"].contains(&text) || text.ends_with(" (the default)")
 }
 

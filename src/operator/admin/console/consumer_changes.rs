@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     ConsoleRequest, Rejected, Result,
     change::PlannedChange,
+    consumer::is_usual,
     handover::HandedOver,
     page::{ConsoleFrame, InputField, show},
     parts::{field_text, listed, path, time},
@@ -126,10 +127,24 @@ impl ConsoleRequest<'_> {
         let state = consumer.key.to_string();
         if !self.is_confirmed(&state)? {
             let mut facts = vec![("Key", state.clone())];
-            facts.extend(described(&consumer));
+            facts.extend(
+                described(&consumer)
+                    .into_iter()
+                    .filter(|(_, text)| !is_usual(text)),
+            );
+            let mut warnings = self.warnings(&consumer);
+            let live = self.admin.shared.live.load();
+            let operations = live.authorizer.operations.listed();
+            let needs = operations
+                .iter()
+                .filter(|it| it.permission.is_some())
+                .count();
+            if consumer.permissions.is_empty() && needs > 0 {
+                warnings.insert(0, format!("It has no permission: its calls of the {needs} operations that need one are rejected."));
+            }
             return Ok(self.confirm(&PlannedChange {
                 title: format!("Register {}?", consumer.name),
-                warnings: self.warnings(&consumer),
+                warnings,
                 facts,
                 fields: hidden(&consumer),
                 button: "Register",

@@ -64,7 +64,10 @@ impl ConsoleRequest<'_> {
             return Ok(asked.done());
         }
         let used = match self.admin.shared.previous_secrets.uses_by(key.as_str()) {
-            None => "This process has not seen it used.".to_owned(),
+            None => format!(
+                "No call with it was seen since this process started at {}.",
+                time(self.admin.shared.rejections.since)
+            ),
             Some((count, last)) => format!(
                 "This process has seen {} with it, the last at {}.",
                 counted(count, "call"),

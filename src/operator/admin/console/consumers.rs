@@ -1,8 +1,11 @@
 //! The list of consumers.
 
+use std::cmp::Reverse;
+
 use askama::Template;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
+use strum::VariantArray as _;
 
 use super::{
     ConsoleRequest, LISTED, Result,
@@ -34,6 +37,8 @@ struct ConsumersPage<'a> {
     has_filter: bool,
     may_write: bool,
     caption: String,
+    /// The links that sort, in the order of [`Order`]; `None`: there are too many to sort.
+    heads: Option<Vec<SortHead>>,
     /// The name of the column of rejected calls: those that were, or that enforcing would reject. With the sign of numbers.
     rejected: &'static str,
     /// Whether previous secrets still verify.
@@ -41,6 +46,49 @@ struct ConsumersPage<'a> {
     has_graces: bool,
     consumers: Vec<ConsumerRow>,
     next: Option<OtherPages>,
+}
+
+/// The most consumers that are sorted, each of which is read for that.
+const SORTED: u32 = 2_000;
+
+/// The order of the list.
+#[derive(
+    Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+enum Order {
+    Name,
+    LastCall,
+    Calls,
+    Rejected,
+}
+
+impl Order {
+    /// The place of a row: what is of interest first, and then by name.
+    fn of(self, row: &ConsumerRow) -> (Reverse<u64>, String) {
+        let first = match self {
+            Self::Name => 0,
+            Self::LastCall => row.last_call.map_or(0, |last| last.time.0),
+            Self::Calls => row.calls.0,
+            Self::Rejected => row.rejected.0,
+        };
+        (Reverse(first), row.consumer.name.to_lowercase())
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Name => "by name",
+            Self::LastCall => "the last verified call first",
+            Self::Calls => "the most calls first",
+            Self::Rejected => "the most rejected calls first",
+        }
+    }
+}
+
+/// The link of a column that sorts by it.
+struct SortHead {
+    href: String,
+    is_current: bool,
 }
 
 struct ConsumerRow {
@@ -62,24 +110,27 @@ impl ConsoleRequest<'_> {
             enabled: enabled.parse().ok(),
             ..RecordFilter::default()
         };
-        let after: Option<ConsumerKey> = self.field("cursor").parse().ok();
         let manage = &self.backend.manage;
-        let found = manage.consumers(filter, unused_for, after.as_ref(), LISTED);
-        let found = found.await?;
+        let found = manage.consumers(filter.clone(), unused_for, None, SORTED);
+        let mut found = found.await?;
+        let is_sorted = found.len() < SORTED as usize;
+        if !is_sorted {
+            let after: Option<ConsumerKey> = self.field("cursor").parse().ok();
+            let page = manage.consumers(filter, unused_for, after.as_ref(), LISTED);
+            found = page.await?;
+        }
         let given = [
             ("q", q),
             ("enabled", enabled),
             ("unused_for", self.field("unused_for")),
+            ("sort", self.field("sort")),
         ];
         let link = |cursor: &str| {
             let parameters = [&given[..], &[("cursor", cursor)]].concat();
             path("/consumers", &parameters)
         };
-        let next = self.other_pages(&found, |last| last.key.to_string(), link);
-        let caption = match &next {
-            None => counted(found.len() as u64, "consumer") + ", by key",
-            Some(_) => "Consumers by key".to_owned(),
-        };
+        let all = found.len();
+        let by_key = self.other_pages(&found, |last| last.key.to_string(), link);
         let in_grace = manage.consumers_in_grace(LISTED).await?.len();
         let views = manage.views(found).await?;
         let shared = &self.admin.shared;
@@ -100,6 +151,35 @@ impl ConsoleRequest<'_> {
                 rejected: Number(rejected),
             }
         };
+        let mut rows = Vec::from_iter(views.iter().map(row));
+        let order = match self.field("sort") {
+            _ if !is_sorted => None,
+            "" if rows.iter().any(|row| row.rejected.0 > 0) => Some(Order::Rejected),
+            "" => Some(Order::Name),
+            word => Some(word.parse().unwrap_or(Order::Name)),
+        };
+        let (mut next, mut caption) = (by_key, "Consumers by key".to_owned());
+        if let Some(order) = order {
+            rows.sort_by_cached_key(|row| order.of(row));
+            let from: usize = self.field("cursor").parse().unwrap_or(0);
+            let end = all.min(from + LISTED as usize);
+            rows.truncate(end);
+            rows.drain(..from.min(end));
+            next = (from > 0 || end < all).then(|| OtherPages {
+                first: (from > 0).then(|| link("")),
+                next: (end < all).then(|| link(&end.to_string())),
+            });
+            caption = format!("{}, {}", counted(all as u64, "consumer"), order.words());
+        }
+        let heads = Order::VARIANTS.iter().map(|it| SortHead {
+            href: {
+                let filter = given.iter().filter(|(name, _)| *name != "sort").copied();
+                let parameters = Vec::from_iter(filter.chain([("sort", it.into())]));
+                path("/consumers", &parameters)
+            },
+            is_current: order == Some(*it),
+        });
+        let heads = order.is_some().then(|| Vec::from_iter(heads));
         let page = ConsumersPage {
             frame: self.shell.frame("Consumers"),
             problem,
@@ -108,7 +188,8 @@ impl ConsoleRequest<'_> {
                 InputField::choice("enabled", "State", STATES, enabled),
                 InputField::choice("unused_for", "Unused for", UNUSED, given[2].1),
             ],
-            has_filter: given.iter().any(|(_, value)| !value.is_empty()),
+            heads,
+            has_filter: given[..3].iter().any(|(_, value)| !value.is_empty()),
             may_write: self.may_write(),
             caption,
             rejected: match shared.live.load().authorizer.enforces() {
@@ -121,7 +202,7 @@ impl ConsoleRequest<'_> {
                 more => format!("{more} previous secrets are in their grace"),
             },
             has_graces: in_grace > 0,
-            consumers: views.iter().map(row).collect(),
+            consumers: rows,
             next,
         };
         Ok(show(200, &page))

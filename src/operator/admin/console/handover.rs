@@ -112,7 +112,7 @@ impl ConsoleRequest<'_> {
                 },
             ),
         ];
-        let call = self.first_call();
+        let call = self.first_call(consumer);
         let callback = match &consumer.callbacks[..] {
             [first, ..] if consumer.callbacks.iter().all(|it| it != OOB) => first,
             _ => OOB,
@@ -155,15 +155,17 @@ impl ConsoleRequest<'_> {
     }
 
     /// The first call that can succeed without a token: of the first operation that admits `application`, else for a request token.
-    fn first_call(&self) -> FirstCall {
+    fn first_call(&self, consumer: &Consumer) -> FirstCall {
         let live = self.admin.shared.live.load();
         let operations = &live.authorizer.operations;
         let is_open = |operation: &&Operation| {
             let methods = &operation.methods;
             let is_get = methods.is_empty() || methods.iter().any(|method| method == "GET");
-            operation.access.admits(CallerKind::Application)
-                && is_get
-                && operation.permission.is_none()
+            let needed = operation.permission.as_ref();
+            let is_permitted = needed.is_none_or(|it| consumer.permissions.contains(it));
+            // A launch is a form that a browser sends.
+            let is_plain = is_get && operation.launch.is_none();
+            operation.access.admits(CallerKind::Application) && is_permitted && is_plain
         };
         let backend = self.backend;
         let api = backend.api_urls.first().map_or("", String::as_str);
@@ -201,7 +203,7 @@ impl ConsoleRequest<'_> {
                 ("Valid until", time(until)),
             ],
             snippets: Vec::new(),
-            call: self.first_call(),
+            call: self.first_call(consumer),
             back: path("/consumer", &[("key", consumer.key.as_str())]),
         };
         show(200, &page)

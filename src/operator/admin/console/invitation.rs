@@ -20,7 +20,7 @@ use crate::{
 pub(super) const PARAMETER: &str = "once";
 
 /// An invitation that nobody has used ends after this time.
-const LIFETIME: Duration = Duration::from_secs(15 * 60);
+pub const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 /// The invitation that is open, if there is one: the SHA-256 of its token, and its end.
 #[derive(Default)]

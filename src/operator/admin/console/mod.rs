@@ -47,6 +47,7 @@ use self::{
     session::{Arrivals, OperatorSession, Sessions},
 };
 pub use self::{
+    invitation::LIFETIME as INVITATION_LIFETIME,
     overview::ShownCertificate,
     session::{COOKIE, SECURE_COOKIE},
 };
@@ -172,6 +173,7 @@ pub(super) async fn respond(
         service: admin.shared.live.load().theme.rules.name().to_owned(),
         path: &path,
         person,
+        now,
     };
     let sent = read(request).await;
     let sent = match sent {

@@ -30,8 +30,8 @@ pub(super) struct Breakage {
     pub(super) is_short: bool,
     /// Signatures are enforced again.
     pub(super) is_past: bool,
-    /// The beginning of the time.
-    pub(super) since: UnixTime,
+    /// The beginning of the time; `None`: the start of this process.
+    pub(super) since: Option<UnixTime>,
 }
 
 /// A consumer that may be broken, or not: it has not called.
@@ -69,15 +69,12 @@ impl fmt::Display for Period {
 
 impl Period {
     fn new(observed: &ObservedTime, started: UnixTime, now: UnixTime) -> Self {
-        /// The longest start of a process, which begins to observe at its end.
-        const START: Duration = Duration::from_secs(5);
-
         let moment = |time| Moment { time, now };
         let since = moment(observed.since);
         match observed.until {
             Some(until) => Self::Past(since, moment(until)),
             None if since.is_date() => Self::Day,
-            None if observed.since <= started.after(START) => Self::Process(moment(started)),
+            None if observed.is_from_start => Self::Process(moment(started)),
             None => Self::Observing(since),
         }
     }
@@ -112,7 +109,10 @@ impl ConsoleRequest<'_> {
     }
 
     /// The consumers that have not called since calls are only observed, the last verified call first, and whether they are all.
-    pub(super) async fn silent(&self, since: UnixTime) -> Result<(Vec<SilentConsumer>, bool)> {
+    pub(super) async fn silent(
+        &self,
+        since: Option<UnixTime>,
+    ) -> Result<(Vec<SilentConsumer>, bool)> {
         /// The most that are shown.
         const MOST: usize = 20;
 
@@ -121,7 +121,9 @@ impl ConsoleRequest<'_> {
             enabled: Some(true),
             ..RecordFilter::default()
         };
-        let unused = Duration::from_secs(self.now.0.saturating_sub(since.0));
+        let started = self.admin.shared.rejections.since;
+        let unused = self.now.0.saturating_sub(since.unwrap_or(started).0);
+        let unused = Duration::from_secs(unused);
         let found = manage
             .consumers(enabled, Some(unused), None, LISTED)
             .await?;
@@ -132,7 +134,7 @@ impl ConsoleRequest<'_> {
             let key = consumer.key.as_str();
             let newest = shared.rejections.newest_of(key).into_iter().next();
             shared.metrics.accepted_of(key) <= charts.accepted_before(key)
-                && newest.is_none_or(|call| call.time < since)
+                && newest.is_none_or(|call| since.is_some_and(|since| call.time <= since))
         });
         let silent = silent.map(|(consumer, view)| SilentConsumer {
             consumer: Named::consumer(consumer.key.as_str(), &consumer.name),
@@ -218,7 +220,7 @@ impl Breakage {
             period,
             is_short: observed.until.is_none() && observed.lasted < SHORT,
             is_past: observed.until.is_some(),
-            since: observed.since,
+            since: (!observed.is_from_start).then_some(observed.since),
         }
     }
 }
@@ -239,6 +241,7 @@ mod tests {
         };
         let time = |requests| ObservedTime {
             since: UnixTime(1_790_164_800),
+            is_from_start: true,
             until: None,
             lasted: SHORT,
             requests,
@@ -262,6 +265,7 @@ mod tests {
         let period = |since, until, now| {
             let observed = ObservedTime {
                 since,
+                is_from_start: since == later(1),
                 until,
                 lasted: Duration::from_secs(60),
                 requests: 9,

@@ -49,6 +49,8 @@ const SHOWN: usize = 10;
 #[template(path = "console/overview.html")]
 struct OverviewPage<'a> {
     frame: ConsoleFrame<'a>,
+    /// The browser opens the page again and again.
+    refreshes: bool,
     is_draining: bool,
     is_ready: bool,
     /// What is wrong with the API.
@@ -147,9 +149,7 @@ impl ConsoleRequest<'_> {
         let (enforces, concurrent) = (live.authorizer.enforces(), live.concurrent_requests);
         drop(live);
         let breakage = self.breakage();
-        let since = breakage
-            .as_ref()
-            .map_or(shared.rejections.since, |it| it.since);
+        let since = breakage.as_ref().and_then(|it| it.since);
         let needs = self.needs(enforces, since).await?;
         let (silent, silent_are_all) = match enforces {
             true => (Vec::new(), true),
@@ -173,6 +173,7 @@ impl ConsoleRequest<'_> {
         };
         let page = OverviewPage {
             frame: self.shell.frame("Overview"),
+            refreshes: self.field("refresh") == "30",
             is_draining: self.admin.is_announced(),
             is_ready,
             api,
@@ -272,14 +273,15 @@ impl ConsoleRequest<'_> {
 
     /// The consumers whose calls are rejected so that a person is needed; where signatures are only observed, also the senders of
     /// the calls that would be.
-    async fn needs(&self, enforces: bool, observed_since: UnixTime) -> Result<Needs> {
+    async fn needs(&self, enforces: bool, observed_since: Option<UnixTime>) -> Result<Needs> {
         let mut rejected = self.reasons_of_consumers();
         rejected.retain(|group| {
             // A double click is no mistake of a consumer.
             let is_double_click = group.newest.call.verdict == Verdict::LaunchRepeated;
             // What enforcing has rejected before is past, and its consumers are among the observed ones now.
-            let is_past = !enforces && !group.is_observed() && group.newest.time < observed_since;
-            !(is_double_click || is_past || enforces && group.is_observed())
+            let is_past = !group.is_observed()
+                && observed_since.is_some_and(|since| group.newest.time <= since);
+            !(is_double_click || is_past && !enforces || enforces && group.is_observed())
         });
         let names = self.names_of(&rejected).await?;
         let needs_nobody = |group: &ReasonCount| self.after(group, &names).needs_nobody();

@@ -4,8 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 
-use super::routes;
+use super::{parts::time, routes};
 use crate::{
+    base::clock::UnixTime,
     operator::{
         admin::tokens::TokenKind,
         manage::{FieldKind, RecordField},
@@ -24,6 +25,14 @@ pub(super) struct Shell<'a> {
     pub(super) path: &'a str,
     /// The person for whom a page is shown; `None` before the login.
     pub(super) person: Option<Person>,
+    /// The time of the page.
+    pub(super) now: UnixTime,
+}
+
+impl Shell<'_> {
+    pub(super) fn as_of(&self) -> String {
+        time(self.now)
+    }
 }
 
 impl<'a> Shell<'a> {

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Rejections on the page.
-const SHOWN: usize = 200;
+const SHOWN: usize = 50;
 
 /// The caption of the rejections of browsers, whose users no developer can help.
 const PEOPLE: &str = "People on the pages of this service";

@@ -192,7 +192,13 @@ impl ConsoleRequest<'_> {
             let may_revoke = token.revoked_at.is_none() && self.may_write();
             let revoke = || {
                 let sealed = self.session.sealed(&token.token);
-                path("/token/revoke", &[("token", &sealed)])
+                // From the page of a user it leads back there.
+                let user = if self.path == "/user" {
+                    token.user.as_str()
+                } else {
+                    ""
+                };
+                path("/token/revoke", &[("token", &sealed), ("user", user)])
             };
             TokenRow {
                 token: RedactedToken(&token.token).to_string(),
@@ -263,7 +269,10 @@ impl ConsoleRequest<'_> {
             button: "Revoke",
             is_destructive: true,
             state,
-            back: "/tokens".to_owned(),
+            back: match self.field("user") {
+                "" => "/tokens".to_owned(),
+                id => path("/user", &[("id", id)]),
+            },
             ..PlannedChange::default()
         }))
     }

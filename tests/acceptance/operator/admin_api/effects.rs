@@ -120,7 +120,11 @@ fn each_change_is_an_audit_record_of_token_and_address() {
                 assert_eq!(record[subject.0], subject.1, "{record}");
             }
         }
-        assert_eq!(proxy.logged(&["\"audit_id\""]), 16, "each once");
+        assert_eq!(
+            proxy.logged(&["\"audit_id\"", "\"by\":\"api\""]),
+            16,
+            "each once"
+        );
     });
 }
 

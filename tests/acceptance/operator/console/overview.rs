@@ -86,7 +86,7 @@ fn the_overview_names_who_uses_a_secret_in_its_grace() {
         row(&old.key)
     );
     assert!(
-        row(&silent.key).contains("not used"),
+        row(&silent.key).contains("not seen since"),
         "{}",
         row(&silent.key)
     );
