@@ -326,8 +326,7 @@ impl PageRequest<'_> {
                 names.push(permission);
             }
         }
-        // As the consent page counts: one more is who the user is.
-        let permission_count = names.len() as u64 + 1;
+        let permission_count = names.len() as u64;
         let permissions = names
             .into_iter()
             .map(|name| self.wording().described(name).0);

@@ -62,7 +62,7 @@ fn the_consent_page_names_account_consumer_permissions_and_next_host() {
             "<bdi>Printer</bdi> asks for access to your <bdi>Example Photos</bdi> account",
             "Logged in as <bdi>ada</bdi>",
             "name=\"switch\"",
-            "If you allow it, it will be able to <span class=\"soft small\">(3 permissions, 1 sensitive)</span>",
+            "If you allow it, it will be able to <span class=\"soft small\">(2 permissions, 1 sensitive)</span>",
             "See who you are",
             "your user name and id",
             "See your photos",
@@ -165,7 +165,7 @@ fn the_consent_page_names_the_scheme_of_an_application_on_the_device() {
     in_order(
         &text,
         &[
-            "If you allow it, it will be able to <span class=\"soft small\">(3 permissions, 1 sensitive)</span>",
+            "If you allow it, it will be able to <span class=\"soft small\">(2 permissions, 1 sensitive)</span>",
             "Its name comes from its developer",
             "1 of these is sensitive.",
             "an app on this device that opens <bdi>com.pocket.album:</bdi> links is next.",

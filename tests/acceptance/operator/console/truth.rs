@@ -472,12 +472,6 @@ const STATEMENTS: &[(&str, &str, &str, &str)] = &[
         "consumer link KEY --revoke",
     ),
     (
-        "/user?id=USER",
-        "<span class=\"tag bad\">disabled</span>",
-        "user disable USER",
-        "user enable USER",
-    ),
-    (
         "/tokens?consumer=KEY",
         "No token matches.",
         "token revoke --consumer KEY",
@@ -494,6 +488,13 @@ const STATEMENTS: &[(&str, &str, &str, &str)] = &[
         "gets 401: it is disabled",
         "consumer disable KEY",
         "consumer enable KEY",
+    ),
+    // It ends the tokens of the user.
+    (
+        "/user?id=USER",
+        "<span class=\"tag bad\">disabled</span>",
+        "user disable USER",
+        "user enable USER",
     ),
 ];
 
