@@ -117,12 +117,13 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let consumer = consumer.map_or_else(|_| token.consumer.to_string(), |it| it.name);
             let user = manage.user(token.user.as_str()).await;
             let user = user.map_or_else(|_| token.user.to_string(), |it| it.name);
-            let before = match token.revoked_at {
-                Some(at) => format!(", revoked already at {at}"),
-                None => String::new(),
-            };
-            let token = RedactedToken(&token.token);
-            Ok(format!("revoked {token} ({consumer}, {user}{before})\n"))
+            // As the command for several says it, and which one it was.
+            Ok(context.show(&json!({
+                "revoked": u8::from(token.revoked_at.is_none()),
+                "token": RedactedToken(&token.token).to_string(),
+                "consumer": consumer,
+                "user": user,
+            })))
         }
         Command::Revoke {
             token: None,

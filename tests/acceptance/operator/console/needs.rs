@@ -192,7 +192,7 @@ fn where_signatures_are_only_observed_the_console_says_that_calls_would_be_rejec
         &operator,
         "/consumers",
         &[
-            ">calls in 24 h (this process)</th>",
+            ">calls in 24 h (this process)</a></th>",
             "rejected, or would be, in 24 h (this process)",
         ],
         &[],
