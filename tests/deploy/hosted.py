@@ -23,6 +23,7 @@ assert_valid("github-workflows", *workflows)
 # The rights that a job may have beside reading the sources.
 RIGHTS = {
     ("release.yml", "publish"): {"contents": "write", "packages": "write", "id-token": "write", "attestations": "write"},
+    ("pages.yml", "publish"): {"contents": "read", "pages": "write", "id-token": "write"},
     ("scorecard.yml", "analysis"): {"contents": "read", "id-token": "write"},
 }
 for path in workflows:
