@@ -36,10 +36,10 @@ pub use self::{
     body_hash::{body_hash, is_body_hash},
     deviation::{Deviation, DeviationSet},
     method::{MethodSet, SignatureMethod, UnknownMethod},
-    name::{ParameterNames, ProtocolParameter},
+    name::{ParameterNames, ProtocolParameter, names_parameter},
     origin::{Authority, EncodedOrigin, InvalidUrl, Scheme, split_port},
     parameters::{
-        FormNames, Parameter, Parameters, Selection, has_more_fields, has_other_charset,
+        BodyNames, Parameter, Parameters, Selection, has_more_fields, has_other_charset,
         is_form_content_type, is_oauth_scheme,
     },
     pinned::Pinned,

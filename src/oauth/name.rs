@@ -83,6 +83,20 @@ pub(super) fn is_look_alike(name: &[u8]) -> bool {
     }
 }
 
+/// Whether an Authorization value of another scheme names a protocol parameter all the same: some providers read its parameters whatever
+/// the scheme, as PECL's and those of Magento do.
+#[must_use]
+pub fn names_parameter(field_value: &[u8]) -> bool {
+    let decoded: Vec<u8> = percent_encoding::percent_decode(field_value).collect();
+    let lower = decoded.to_ascii_lowercase();
+    memchr::memmem::find_iter(&lower, OAUTH_PREFIX).any(|at| {
+        let suffix = &lower[at + OAUTH_PREFIX.len()..];
+        let is_of_name = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+        let end = suffix.iter().position(|byte| !is_of_name(byte));
+        ProtocolParameter::from_suffix(&suffix[..end.unwrap_or(suffix.len())]).is_some()
+    })
+}
+
 impl ProtocolParameter {
     /// The parameter that some framework takes this name for.
     pub(super) fn resembled_by(name: &[u8]) -> Option<Self> {

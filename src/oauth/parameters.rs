@@ -14,11 +14,11 @@ use std::{cmp::Ordering, fmt, mem::take, ops::Range};
 
 pub use self::{
     read::{fields, has_more_fields, has_other_charset, is_form_content_type, is_oauth_scheme},
-    scan::FormNames,
+    scan::BodyNames,
 };
 use super::{
     deviation::{Deviation, DeviationSet},
-    name::{OAUTH_PREFIX, ProtocolParameter},
+    name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter},
     percent::{self, encoded_order},
     shape::{ParameterLocation, ShapeError},
     sink::Sink,
@@ -53,6 +53,8 @@ pub struct Parameters {
     oauth_locations: u8,
     /// Some other name can be read as an `oauth_` name.
     has_look_alike: bool,
+    /// Names of protocol parameters after a `;`, at which some frameworks split a query or a form too.
+    after_semicolon: ParameterNames,
     realm: Option<Range<usize>>,
     malformed: Option<ShapeError>,
 }

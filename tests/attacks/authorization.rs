@@ -91,6 +91,13 @@ fn credentials_stand_once_and_in_one_place() {
             request(target, "X-A: b"),
         ));
     }
+    // Some providers search the whole field for their parameters.
+    cases.push(refused(
+        "OAuth behind Basic",
+        "RFC 9110 §11.6.1",
+        400,
+        request("/x", &format!("Authorization: Basic YTpi, {value}")),
+    ));
     // An empty element of the list, so these are credentials.
     cases.push(answered(
         "OAuth with a comma for a space",
@@ -103,10 +110,6 @@ fn credentials_stand_once_and_in_one_place() {
         ("Bearer", "Authorization: Bearer x".to_owned()),
         ("OAuth2", "Authorization: OAuth2 x".to_owned()),
         ("empty", "Authorization:".to_owned()),
-        (
-            "OAuth behind Basic",
-            format!("Authorization: Basic YTpi, {value}"),
-        ),
         (
             "Proxy-Authorization",
             format!("Proxy-Authorization: {value}"),

@@ -3,7 +3,9 @@
 use std::{mem, rc::Rc, time::Duration};
 
 use bytes::Bytes;
-use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
+use http::{
+    HeaderValue, Response, StatusCode, header, request::Parts, response, uri::PathAndQuery,
+};
 use http_body::Body as _;
 
 use super::{Current, InFlight, RequestRecord};
@@ -62,6 +64,9 @@ pub(super) async fn send(
         .found
         .operation()
         .map_or_else(ApiTimeouts::default, |it| it.timeouts);
+    if params.shows_credentials(&call, &permit) {
+        check_no_credentials_hide(&call)?;
+    }
     let permit = &*record.permit.insert(permit);
     let rewriting = Rewriting::of(&call, permit, record.facts.deviations, params);
     let target = target_of(&call, params, rewriting)?;
@@ -99,6 +104,19 @@ pub(super) async fn send(
         handshake,
         silence_timeout: timeouts.silence.unwrap_or(params.silence_timeout),
     })
+}
+
+/// Checks that an API that verifies the call itself finds no credentials in it but those that were verified here, in a body that is still to
+/// come either.
+fn check_no_credentials_hide(call: &Call<'_>) -> Result<(), Failure> {
+    call.collected.parameters.check_header_hides_none()?;
+    if let Some(body) = call.body.readable()
+        && !call.collected.form
+    {
+        let content_type = call.head.parts.headers.get(&header::CONTENT_TYPE);
+        body.go_on_without_credentials(content_type.map(HeaderValue::as_bytes))?;
+    }
+    Ok(())
 }
 
 /// The response to the caller of a call at this public URL; `parts` are the head of the request, whose memory the next response of the API gets.

@@ -6,8 +6,8 @@ use super::{Entry, Parameters};
 use crate::{
     base::findings::Findings,
     oauth::{
-        name::{ParameterNames, ProtocolParameter, is_look_alike},
-        shape::{LocationRule, ShapeError},
+        name::{ParameterNames, ProtocolParameter, is_look_alike, names_parameter},
+        shape::{LocationRule, ParameterLocation, ShapeError},
     },
 };
 
@@ -75,11 +75,31 @@ impl Parameters {
         }
     }
 
+    /// Checks that a search for `oauth_` names finds no other protocol parameters in the Authorization value than a reader of its grammar, as
+    /// PECL's and that of OAuth.php do.
+    ///
+    /// # Errors
+    /// [`ShapeError::Malformed`]
+    pub fn check_header_hides_none(&self) -> Result<(), ShapeError> {
+        let in_header =
+            |entry: &&Entry| !entry.oauth && entry.location == ParameterLocation::Header;
+        let mut others = self.entries.iter().filter(in_header);
+        let is_hidden = self.realm().is_some_and(names_parameter)
+            || others.any(|it| names_parameter(self.name(it)) || names_parameter(self.value(it)));
+        match is_hidden {
+            true => Err(ShapeError::Malformed {
+                location: ParameterLocation::Header,
+                reason: "the name of an oauth_ parameter is in another name, in a value or in the realm",
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Rejects names that some frameworks read as names of protocol parameters: the API would find credentials that were
     /// not checked here.
     #[cold]
     fn reject_look_alikes(&self, is_one: impl Fn(&[u8]) -> bool) -> Result<(), ShapeError> {
-        let mut names = ParameterNames::default();
+        let mut names = self.after_semicolon.clone();
         let others = self.entries.iter().filter(|it| it.parameter.is_none());
         for entry in others {
             if is_one(self.name(entry)) {

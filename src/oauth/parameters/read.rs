@@ -1,6 +1,6 @@
 //! Reads parameters from the Authorization header (RFC 5849 §3.5.1), the query and a form body (§3.4.1.3.1).
 
-use super::{ENCODED_EQUALS, Entry, Parameters, Rank, prefix};
+use super::{ENCODED_EQUALS, Entry, Parameters, Rank, prefix, scan::decoded};
 use crate::oauth::{
     name::{OAUTH_PREFIX, ProtocolParameter, is_look_alike},
     percent,
@@ -241,6 +241,9 @@ impl Parameters {
     /// A broken escape does not end the reading: what follows may still show that the request is a signed one.
     fn form(&mut self, raw: &[u8], location: ParameterLocation) -> Result<(), &'static str> {
         self.text.reserve(raw.len());
+        if memchr::memchr(b';', raw).is_some() {
+            self.note_after_semicolons(raw);
+        }
         let mut rest = raw;
         let mut outcome = Ok(());
         while !rest.is_empty() {
@@ -255,6 +258,19 @@ impl Parameters {
             rest = remainder.strip_prefix(b"&").unwrap_or(remainder);
         }
         outcome
+    }
+
+    /// Notes names of protocol parameters after a `;`, where Rack and older Pythons begin a pair (HTML 4.01 B.2.2).
+    #[cold]
+    fn note_after_semicolons(&mut self, raw: &[u8]) {
+        for pair in raw.split(|&byte| byte == b';').skip(1) {
+            let name = pair.split(|byte| matches!(byte, b'=' | b'&')).next();
+            let name = decoded(name.unwrap_or_default());
+            if ProtocolParameter::resembled_by(&name).is_some() {
+                self.after_semicolon.add(&name);
+                self.has_look_alike = true;
+            }
+        }
     }
 
     fn form_pair(

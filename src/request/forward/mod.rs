@@ -23,7 +23,10 @@ pub use self::{
     error::{ForwardError, ForwardFault, ForwardRejection},
     folded::FoldedNames,
 };
-use crate::request::{identity::Identity, policy::permit::Permit};
+use crate::request::{
+    identity::Identity,
+    policy::{call::Call, permit::Permit},
+};
 
 /// The rules by which heads are rewritten.
 pub struct ForwardParams {
@@ -61,6 +64,13 @@ impl ForwardParams {
     pub fn forwards_authorization(&self, permit: &Permit) -> bool {
         let of_operation = permit.forward_authorization();
         of_operation.unwrap_or(self.identity.forward_authorization)
+    }
+
+    /// Whether the API looks for OAuth credentials in a permitted call, signed or not.
+    pub fn shows_credentials(&self, call: &Call<'_>, permit: &Permit) -> bool {
+        let operation = call.found.operation();
+        let of_operation = operation.and_then(|it| it.forward_authorization);
+        permit.kind().is_some() && of_operation.unwrap_or(self.identity.forward_authorization)
     }
 
     /// Whether a cookie of that name is one of ours.

@@ -18,7 +18,7 @@ use crate::{
     oauth::{
         BaseString, Credentials, DeviationSet, LocationRule, MethodSet, Parameters,
         ProtocolParameter, Selection, ShapeError, has_more_fields, has_other_charset,
-        is_form_content_type, is_oauth_scheme,
+        is_form_content_type, is_oauth_scheme, names_parameter,
     },
     wire::server::{
         buffered::{Reservation, Shares},
@@ -93,7 +93,13 @@ impl Collected {
     ) -> Result<Self, ParseRejection> {
         let authorization = single(headers, &header::AUTHORIZATION)
             .map_err(|_| ParseRejection::Malformed("Authorization is given more than once"))?;
-        let authorization = authorization.filter(|value| is_oauth_scheme(value));
+        let is_other = |value: &&[u8]| !is_oauth_scheme(value);
+        if authorization.filter(is_other).is_some_and(names_parameter) {
+            return Err(ParseRejection::Malformed(
+                "Authorization names an oauth_ parameter under another scheme than OAuth",
+            ));
+        }
+        let authorization = authorization.filter(|value| !is_other(value));
         let mut parameters = Pooled::take(memory);
         parameters.read_head(authorization, target.query.unwrap_or_default());
         // They are kept until the body has arrived.

@@ -31,7 +31,7 @@ impl BodyRejection {
             Self::TooLarge | Self::Upload(UploadError::Signed) => Verdict::PayloadTooLarge,
             Self::Busy | Self::Upload(UploadError::Dropped) => Verdict::Unavailable,
             Self::TooSlow => Verdict::RequestTimeout,
-            Self::Upload(UploadError::Malformed) => Verdict::BadRequest,
+            Self::Upload(UploadError::Malformed | UploadError::Credentials) => Verdict::BadRequest,
             Self::Upload(UploadError::Truncated) => Verdict::Aborted,
         }
     }
@@ -48,7 +48,9 @@ impl BodyRejection {
                 Problem::unavailable(verdict, problem::SOON)
             }
             Self::TooSlow => Problem::plain(408, verdict),
-            Self::Upload(error @ UploadError::Malformed) => Problem::malformed(verdict, error),
+            Self::Upload(error @ (UploadError::Malformed | UploadError::Credentials)) => {
+                Problem::malformed(verdict, error)
+            }
             Self::Upload(UploadError::Truncated) => Problem::plain(400, verdict),
         }
     }
@@ -65,6 +67,11 @@ pub enum UploadError {
         "the form has oauth_ parameters, and is too large to be verified; send them in the Authorization field"
     )]
     Signed,
+    /// A body that is not verified has protocol parameters, and the API may read them.
+    #[error(
+        "the body is not a form and has oauth_ parameters; send them in the Authorization field"
+    )]
+    Credentials,
     /// The caller ended the connection or the stream first.
     #[error("the connection ended before the body did")]
     Truncated,

@@ -23,7 +23,7 @@ use super::{
     caller_stream::{CallerStream, Upload},
     rejection::{BodyRejection, UploadError},
 };
-use crate::oauth::FormNames;
+use crate::oauth::BodyNames;
 
 /// The body of the request being served. Trailers are dropped: nothing has proved them, and some APIs read them as fields.
 ///
@@ -34,8 +34,8 @@ pub struct RequestBody {
     held: OnceCell<Result<BufferedBody, BodyRejection>>,
     /// What was read of a body that is too large, the end first: it goes on if the call does.
     beginning: RefCell<Vec<Bytes>>,
-    /// The names of a form that goes on unsigned.
-    names: RefCell<Option<FormNames>>,
+    /// The names of a body that goes on and is not verified, with the error if one is that of a protocol parameter.
+    names: RefCell<Option<(BodyNames, UploadError)>>,
 }
 
 impl RequestBody {
@@ -77,16 +77,38 @@ impl RequestBody {
     /// # Errors
     /// [`UploadError::Signed`], if the part that was read has one.
     pub fn go_on_unsigned(&self) -> Result<(), BodyRejection> {
-        let mut names = FormNames::default();
+        self.go_on_without(BodyNames::of_form, UploadError::Signed)
+    }
+
+    /// Lets a body of this type go on that no signature covers, or a hash alone, as [`RequestBody::go_on_unsigned`] does.
+    ///
+    /// # Errors
+    /// [`UploadError::Credentials`], if the part that was read has a name of a protocol parameter.
+    pub fn go_on_without_credentials(
+        &self,
+        content_type: Option<&[u8]>,
+    ) -> Result<(), BodyRejection> {
+        self.go_on_without(
+            || BodyNames::of_type(content_type),
+            UploadError::Credentials,
+        )
+    }
+
+    fn go_on_without(
+        &self,
+        names: impl Fn() -> BodyNames,
+        error: UploadError,
+    ) -> Result<(), BodyRejection> {
+        let mut read_names = names();
         let held = self.held()?.unwrap_or_default();
         let beginning = self.beginning.borrow();
         let mut read = [held]
             .into_iter()
             .chain(beginning.iter().rev().map(|it| &**it));
-        if read.any(|read| names.has_protocol_name(read)) {
-            return Err(UploadError::Signed.into());
+        if read.any(|read| read_names.has_protocol_name(read)) {
+            return Err(error.into());
         }
-        self.names.replace(Some(FormNames::default()));
+        self.names.replace(Some((names(), error)));
         Ok(())
     }
 
@@ -206,14 +228,14 @@ impl RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         let polled = self.poll_any_data(context);
-        if let Some(names) = &mut *self.names.borrow_mut()
+        if let Some((names, error)) = &mut *self.names.borrow_mut()
             && let Poll::Ready(Some(Ok(frame))) = &polled
             && frame
                 .data_ref()
                 .is_some_and(|data| names.has_protocol_name(data))
         {
-            self.caller.set_upload(Upload::Failed(UploadError::Signed));
-            return Poll::Ready(Some(Err(UploadError::Signed)));
+            self.caller.set_upload(Upload::Failed(*error));
+            return Poll::Ready(Some(Err(*error)));
         }
         polled
     }
