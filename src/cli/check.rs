@@ -229,6 +229,13 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
 
 fn flow(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let paths = config.flow_paths();
+    if config.is_guard() {
+        let paths: Vec<_> = paths.of_api().map(ToString::to_string).collect();
+        return Ok(format!(
+            "of the API, whose own check decides; signed calls, and token calls at {}, pass once, and every credential goes on as it came",
+            paths.join(", ")
+        ));
+    }
     let calls = [
         ServiceCall::Token(TokenCall::RequestToken),
         ServiceCall::Page(Page::Authorize),

@@ -228,6 +228,14 @@ impl RouteRules {
     fn named(&self, head: &Head<'_>) -> Result<Option<Route<'static, 'static>>, RouteRejection> {
         let target = &head.target;
         let call = match target.path {
+            // The API is the provider: nothing but the page for developers is ours.
+            path if self.flow.guards() && path == self.flow.endpoint.as_bytes() => {
+                let page = ServiceCall::Page(Page::Developer);
+                match self.by_mode(target.query.unwrap_or_default()) {
+                    Ok(Some(call)) if call == page => call,
+                    _ => return Ok(None),
+                }
+            }
             path if path == self.flow.endpoint.as_bytes() => {
                 match self.by_mode(target.query.unwrap_or_default())? {
                     None => return Ok(Some(Route::Token(None))),

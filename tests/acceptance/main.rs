@@ -68,6 +68,7 @@ mod provider {
 mod gateway {
     mod described_bodies;
     mod forward_auth;
+    mod guard;
     mod observe;
     mod sunset;
 }

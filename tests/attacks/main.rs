@@ -60,5 +60,6 @@ mod routers;
 mod segment_data;
 mod trailers;
 mod trusted;
+mod unreadable;
 mod upgrade;
 mod websocket;

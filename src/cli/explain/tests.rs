@@ -16,7 +16,7 @@ use crate::{
         },
         route::{
             FlowPaths,
-            settings::{FlowAt, FlowSettings},
+            settings::{FlowAt, FlowSettings, Role},
         },
         verify::{
             Advice, VerifyRules,
@@ -278,6 +278,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
             },
             flow: FlowPaths::new(
                 &FlowSettings {
+                    role: Role::Provider,
                     path: "/token".to_owned(),
                     aliases: false,
                     flow: None,

@@ -73,7 +73,10 @@ impl Authorizer {
             Found::OtherMethod(_) | Found::Similar { .. } | Found::Ambiguous { .. } => false,
         };
         let parts = head.parts;
-        if !self.origins.is_base(&head.received) || !is_navigation(&parts.method, &parts.headers) {
+        if self.flow.guards()
+            || !self.origins.is_base(&head.received)
+            || !is_navigation(&parts.method, &parts.headers)
+        {
             return rejection;
         }
         let endpoint = &self.flow.endpoint;

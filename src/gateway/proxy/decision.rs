@@ -6,7 +6,6 @@ use http_body::Body as _;
 use super::{Conventions, Live, Received, RequestRecord, Served, Waiting};
 use crate::{
     gateway::{authorize::Authorizer, launch::Launch},
-    oauth::LocationRule,
     provider::respond::Failure,
     request::{
         forward::{ForwardRejection, websocket::Handshake},
@@ -21,10 +20,11 @@ use crate::{
             access::CallerKind,
             call::{Call, CallBody},
             conventions,
+            operations::Found,
             permit::Permit,
         },
         route::{ApiCall, RouteRejection},
-        verify::{Purpose, Verification},
+        verify::Verification,
     },
     wire::server::{buffered::API_FORMS, caller_stream::CallerStream, rejection::BodyRejection},
 };
@@ -59,6 +59,10 @@ pub fn begin<'c>(
         }
     };
     let is_enforced = live.authorizer.is_enforced(&found, &head.target);
+    let token_call = match found {
+        Found::Unlisted(_) => live.authorizer.flow.guarded_token_call(&head.target),
+        _ => None,
+    };
     let (collected, malformed) = match collected {
         Ok(collected) => (collected, None),
         Err(rejection) if is_enforced => return Err(rejection.into()),
@@ -75,6 +79,7 @@ pub fn begin<'c>(
         signed_path: api.signed_path(head.target.path),
         operations,
         found,
+        token_call,
         is_enforced,
         malformed,
         collected,
@@ -173,7 +178,7 @@ async fn verify(
     record: &mut RequestRecord,
 ) -> Result<Result<Permit, Failure>, Failure> {
     let (verifier, rules) = (&authorizer.verifier, &authorizer.verify);
-    let mut verification = verifier.verify(rules, Purpose::Api, request, call.unread_body());
+    let mut verification = verifier.verify(rules, call.purpose(), request, call.unread_body());
     let verified = loop {
         verification = match verification {
             Verification::Ended(verified) => break verified,
@@ -230,9 +235,7 @@ impl CoveredBody {
         }
         // Malformed parameters are rejected without the body.
         let methods = authorizer.verify.signature.methods;
-        let needs_body = call
-            .collected
-            .needs_body(methods, LocationRule::OneLocation);
+        let needs_body = call.collected.needs_body(methods, call.location_rule());
         Ok((needs_body == Ok(true)).then_some(Self::Hashed))
     }
 }

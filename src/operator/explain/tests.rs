@@ -17,7 +17,7 @@ use crate::{
         },
         route::{
             FlowPaths,
-            settings::{FlowAt, FlowSettings},
+            settings::{FlowAt, FlowSettings, Role},
         },
         verify::{
             SignatureCheck, VerifyError, VerifyRejection, VerifyRules,
@@ -70,6 +70,7 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let flow = FlowSettings {
+            role: Role::Provider,
             path: "/flow".to_owned(),
             aliases: false,
             flow: None,

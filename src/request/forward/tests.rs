@@ -10,7 +10,7 @@ use crate::{
         parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
         route::{
             FlowPaths,
-            settings::{FlowAt, FlowSettings},
+            settings::{FlowAt, FlowSettings, Role},
         },
     },
     wire::{origin::HttpUrl, outbound::Dialer, server::caller_stream::HeaderCase},
@@ -66,6 +66,7 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
     };
     let flow = FlowPaths::new(
         &FlowSettings {
+            role: Role::Provider,
             path: "/service.oauth".to_owned(),
             aliases: true,
             flow: None,

@@ -33,7 +33,7 @@ section! {
         /// The spelling of keys and ids in these fields. "none": as they are, so that they have only visible ASCII characters other than " , ; and \\. "percent": percent-encoded as UTF-8 (RFC 3986), as My%20School%202026, so that keys and ids may have any character but controls; the API has to decode them.
         encoding: NameEncoding = "none", restart;
         /// Lets the oauth_ credentials go on to the API untouched, for one that verifies them itself.
-        forward_authorization: bool = false, reload;
+        forward_authorization: Option<bool> [else "false; true where service.role is \"guard\"": true], reload;
     }
 }
 
@@ -59,6 +59,7 @@ impl IdentitySettings {
         &self,
         assertion: Option<Assertion>,
         operations: &[OperationSettings],
+        forward_authorization: bool,
     ) -> Identity {
         let headers = operations.iter().flat_map(|it| &it.headers.0);
         Identity {
@@ -70,7 +71,7 @@ impl IdentitySettings {
             },
             assertion,
             parameters: headers.map(|header| header.name.clone()).collect(),
-            forward_authorization: self.forward_authorization,
+            forward_authorization,
         }
     }
 }

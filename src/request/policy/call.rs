@@ -12,6 +12,7 @@ use http_body::Body as _;
 
 use super::operations::{Found, Operations};
 use crate::{
+    oauth::LocationRule,
     request::{
         parse::{
             ParseRejection,
@@ -20,7 +21,8 @@ use crate::{
             signed::{Collected, is_multipart},
             unseen_body::UnseenBody,
         },
-        verify::UnreadBody,
+        route::TokenCall,
+        verify::{Purpose, UnreadBody},
     },
     wire::server::{rejection::BodyRejection, request::RequestBody},
 };
@@ -41,6 +43,8 @@ pub struct Call<'c> {
     pub operations: &'c Operations,
     /// The one that it matches.
     pub found: Found<'c>,
+    /// The token call of an API that stays the provider, if it is one.
+    pub token_call: Option<TokenCall>,
     /// Its signature is enforced, where the consumer's record does not say so.
     pub is_enforced: bool,
     /// Why its head is not read, if it is malformed and only observed.
@@ -65,6 +69,22 @@ impl Call<'_> {
     /// The method as sent.
     pub fn method(&self) -> &[u8] {
         self.head.parts.method.as_str().as_bytes()
+    }
+
+    /// The purpose for which it is verified. The token of an access token call is one of the API's.
+    pub const fn purpose(&self) -> Purpose {
+        match self.token_call {
+            Some(TokenCall::RequestToken) => Purpose::RequestToken,
+            _ => Purpose::Api,
+        }
+    }
+
+    /// Where its protocol parameters may be.
+    pub const fn location_rule(&self) -> LocationRule {
+        match self.token_call {
+            Some(_) => LocationRule::FlowApart,
+            None => LocationRule::OneLocation,
+        }
     }
 
     /// Another proxy describes it and forwards it.

@@ -24,14 +24,14 @@ use crate::{
         },
     },
     records::store::record::BodyHash,
-    request::verify::settings::Enforcement,
+    request::{route::settings::Role, verify::settings::Enforcement},
 };
 
 section! {
     /// Settings of all operations.
     UnlistedSettings["operations"] {
         /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous"; "nobody" is the empty list.
-        unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": ["consumer", "application"]], reload;
+        unlisted: Option<Unlisted> [else "consumer, application and anonymous where service.role is \"guard\"; else consumer while there is no [[operation]], else nobody": ["consumer", "application"]], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
         forbidden_status: u16 = 404, reload;
     }
@@ -125,19 +125,26 @@ pub enum Ambiguous {
 }
 
 impl UnlistedSettings {
-    /// Who may call what no `[[operation]]` lists: as written, else `consumer` while there is no `[[operation]]`, and nobody from
-    /// then on.
-    pub fn kinds(&self, listed: &[OperationSettings]) -> &[CallerKind] {
+    /// Who may call what no `[[operation]]` lists: as written, else whoever an API that is the provider itself may have to serve, else
+    /// `consumer` while there is no `[[operation]]`, and nobody from then on.
+    pub fn kinds(&self, listed: &[OperationSettings], role: Role) -> &[CallerKind] {
+        use CallerKind::{Anonymous, Application, Consumer};
         match &self.unlisted {
             Some(Unlisted(kinds)) => kinds,
-            None if listed.is_empty() => &[CallerKind::Consumer],
+            None if role == Role::Guard => &[Consumer, Application, Anonymous],
+            None if listed.is_empty() => &[Consumer],
             None => &[],
         }
     }
 
     /// The operations.
-    pub fn operations(&self, listed: &[OperationSettings], paths: PathSettings) -> Operations {
-        let unlisted = Access::to(self.kinds(listed));
+    pub fn operations(
+        &self,
+        listed: &[OperationSettings],
+        paths: PathSettings,
+        role: Role,
+    ) -> Operations {
+        let unlisted = Access::to(self.kinds(listed, role));
         let hide = self.forbidden_status == 404;
         let listed = listed.iter().map(Operation::from).collect();
         Operations::new(listed, unlisted, hide, paths.similar).with_data(paths.data())

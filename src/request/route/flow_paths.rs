@@ -3,7 +3,7 @@
 use super::{
     flow_path::FlowPath,
     service::{self, Page, ServiceCall, TokenCall, aliases, mode_of},
-    settings::{FlowAt, FlowSettings},
+    settings::{FlowAt, FlowSettings, Role},
 };
 use crate::{base::http_fields, oauth::Parameters, request::parse::target};
 
@@ -15,7 +15,9 @@ pub struct FlowPaths {
     /// The paths that name a call themselves.
     named: Vec<(FlowPath, ServiceCall)>,
     /// Those that go to the API, whose own flow is there.
-    of_api: Vec<FlowPath>,
+    of_api: Vec<(FlowPath, ServiceCall)>,
+    /// The API stays the provider (`service.role`): its token calls are verified too.
+    guards: bool,
 }
 
 impl FlowPaths {
@@ -29,12 +31,26 @@ impl FlowPaths {
         let paths = aliases.chain(further);
         let (named, of_api) = match at {
             FlowAt::Here => (paths.collect(), Vec::new()),
-            FlowAt::Api => (Vec::new(), paths.map(|(path, _)| path).collect()),
+            FlowAt::Api => (Vec::new(), paths.collect()),
         };
         Self {
             endpoint: settings.path.clone(),
             named,
             of_api,
+            guards: settings.role == Role::Guard,
+        }
+    }
+
+    /// Whether the API stays the provider.
+    pub const fn guards(&self) -> bool {
+        self.guards
+    }
+
+    /// The paths that name a call themselves, as consumers know them.
+    fn known(&self) -> &[(FlowPath, ServiceCall)] {
+        match self.guards {
+            true => &self.of_api,
+            false => &self.named,
         }
     }
 
@@ -53,27 +69,38 @@ impl FlowPaths {
     /// The paths of token calls, each with the query that it needs.
     pub fn token_paths(&self) -> Vec<String> {
         let is_token = |call: &ServiceCall| matches!(call, ServiceCall::Token(_));
-        let named = self.named.iter().filter(|(_, call)| is_token(call));
+        let named = self.known().iter().filter(|(_, call)| is_token(call));
         let named = named.map(|(path, _)| path.to_string());
         let calls = [TokenCall::RequestToken, TokenCall::AccessToken].map(ServiceCall::Token);
+        let calls = calls.into_iter().filter(|_| !self.guards);
         let by_mode = calls.map(|call| self.by_mode(call));
         named.chain(by_mode).collect()
     }
 
     /// The paths that go to the API, whose own flow is there.
     pub fn of_api(&self) -> impl Iterator<Item = &FlowPath> {
-        self.of_api.iter()
+        self.of_api.iter().map(|(path, _)| path)
     }
 
-    /// Whether a request is for the flow of the API, whose place ours will take.
+    /// Whether a request is for the flow of the API, and is forwarded whatever its signature.
     pub fn is_of_api(&self, target: &target::RequestTarget<'_>) -> bool {
-        self.of_api.iter().any(|path| path.matches(target))
+        let mut paths = self.of_api.iter();
+        paths.any(|(path, _)| path.matches(target)) && self.guarded_token_call(target).is_none()
+    }
+
+    /// The token call of the API that a request is for, if such calls are verified here.
+    pub fn guarded_token_call(&self, target: &target::RequestTarget<'_>) -> Option<TokenCall> {
+        let mut paths = self.of_api.iter().filter(|_| self.guards);
+        match paths.find(|(path, _)| path.matches(target))? {
+            (_, ServiceCall::Token(call)) => Some(*call),
+            (_, ServiceCall::Page(_) | ServiceCall::JwkSet) => None,
+        }
     }
 
     /// Whether a request to this path can be a token call.
     pub fn is_token_call(&self, path: &str) -> bool {
-        let mut named = self.named.iter();
-        path == self.endpoint
+        let mut named = self.known().iter();
+        path == self.endpoint && !self.guards
             || named
                 .any(|(known, call)| matches!(call, ServiceCall::Token(_)) && known.path() == path)
     }
@@ -93,7 +120,7 @@ impl FlowPaths {
             path: path.as_bytes(),
             query: query.map(str::as_bytes),
         };
-        match self.find(&target) {
+        match self.known().iter().find(|(path, _)| path.matches(&target)) {
             Some((_, ServiceCall::Token(call))) => return Some(*call),
             Some(_) => return None,
             None if !self.is_token_call(path) => return None,
@@ -114,7 +141,7 @@ impl FlowPaths {
     /// The path, with its query, by which the call is known best: one from the configuration, else the alias, else that with a
     /// `mode`.
     pub fn best_of(&self, call: ServiceCall) -> String {
-        let mut named = self.named.iter().rev();
+        let mut named = self.known().iter().rev();
         match named.find(|(_, known)| *known == call) {
             Some((path, _)) => path.to_string(),
             None => self.by_mode(call),

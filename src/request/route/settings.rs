@@ -11,12 +11,14 @@ use crate::base::settings::{choices, distinct, section, texts};
 section! {
     /// The paths of the token calls and of the pages.
     FlowSettings["service"] {
+        /// "provider": the login, the consent and the token calls are here, and the API reads who calls. "guard": the API stays the provider and keeps its own check, and gets every credential as it came; see docs/guard.md. It sets the defaults of service.flow ("api"), identity.forward_authorization (true) and operations.unlisted (consumer, application and anonymous), and verifies the API's token calls.
+        role: Role = "provider", reload;
         /// The path of the token endpoint, under base_url only.
         path: String = "/service.oauth", reload;
         /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client libraries expect.
         aliases: bool = true, reload;
         /// Who answers at these paths and the further ones: "here", or "api", whose own flow then continues until countersign takes its place. Requests to it are forwarded whatever their signature, unless an operation lists the path.
-        flow: Option<FlowAt> [else "\"here\"; \"api\" where signature.enforcement is \"observe\" and the API has the host of base_url": "here"], reload;
+        flow: Option<FlowAt> [else "\"here\"; \"api\" where service.role is \"guard\", or signature.enforcement is \"observe\" and the API has the host of base_url": "here"], reload;
         /// Further paths of the request token call, under base_url. An entry may have a query that must be there, beside which other parameters may stand; other requests to its path go to the API.
         #[serde(default, deserialize_with = "distinct")]
         request_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/initiate"]], reload;
@@ -29,6 +31,16 @@ section! {
     }
 }
 
+/// The task of this program before its API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It is the provider.
+    Provider,
+    /// The API is the provider and verifies its calls itself: this program verifies them before it.
+    Guard,
+}
+
 /// Who answers at the paths of the flow but `service.path`, which is always ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -39,7 +51,7 @@ pub enum FlowAt {
     Api,
 }
 
-choices!(FlowAt);
+choices!(Role, FlowAt);
 
 texts! {
     FlowPath: "a path such as \"/oauth/initiate\", with or without a query" => |text: &str| text.parse::<FlowPath>();

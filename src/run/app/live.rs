@@ -85,7 +85,7 @@ pub fn live(
         origins: Arc::clone(&origins),
         operations: config
             .operations
-            .operations(&config.operation, config.paths),
+            .operations(&config.operation, config.paths, config.flow.role),
         forward_preflights: config.preflights.preflight == Preflight::Forward,
         sunset,
         rates,
@@ -171,11 +171,11 @@ pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
     explain::Rules {
         verify: verify_rules(config, listener),
         flow: config.flow_paths(),
-        operations: Arc::new(
-            config
-                .operations
-                .operations(&config.operation, config.paths),
-        ),
+        operations: Arc::new(config.operations.operations(
+            &config.operation,
+            config.paths,
+            config.flow.role,
+        )),
     }
 }
 
@@ -224,7 +224,11 @@ fn rewriting(
     let assertion = config
         .assertion
         .assertion(base, audience, keys, &services.clock);
-    let identity = config.identity.identity(assertion, &config.operation);
+    let identity = config.identity.identity(
+        assertion,
+        &config.operation,
+        config.forwards_authorization(),
+    );
     let login_headers = config.password_check.user_headers(&config.login);
     let login_headers = login_headers.into_iter().flat_map(UserHeaders::names);
     let pages = cookie_names(base.is_https());

@@ -14,7 +14,11 @@ use crate::{
     records::nonce::settings::NonceScope,
     request::{
         parse::settings::ServiceSettings,
-        route::{FlowPaths, settings::FlowAt},
+        policy::access::CallerKind,
+        route::{
+            FlowPaths,
+            settings::{FlowAt, Role},
+        },
         verify::settings::Enforcement,
     },
     wire::{
@@ -73,9 +77,26 @@ impl Config {
     /// `service.flow`: as written, else ours where that takes no flow away from an API that is only observed.
     pub fn flow_at(&self) -> FlowAt {
         let is_observed = self.signature.enforcement == Enforcement::Observe;
-        let of_api = is_observed && self.api_shares_base_url();
+        let of_api = self.is_guard() || is_observed && self.api_shares_base_url();
         let default = if of_api { FlowAt::Api } else { FlowAt::Here };
         self.flow.flow.unwrap_or(default)
+    }
+
+    /// Whether the API stays the provider and verifies its calls itself.
+    pub fn is_guard(&self) -> bool {
+        self.flow.role == Role::Guard
+    }
+
+    /// `identity.forward_authorization`: as written, else where the API verifies its calls itself.
+    pub fn forwards_authorization(&self) -> bool {
+        self.identity
+            .forward_authorization
+            .unwrap_or(self.is_guard())
+    }
+
+    /// `operations.unlisted`: as written, else by the role and the list.
+    pub fn unlisted(&self) -> &[CallerKind] {
+        self.operations.kinds(&self.operation, self.flow.role)
     }
 
     /// Whether every path under `service.base_url` can be one of the API.

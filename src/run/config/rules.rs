@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, net::IpAddr};
 
 use http::{HeaderName, Method};
 
-use super::Config;
+use super::{Config, FORWARD_AUTH};
 use crate::{
     base::{
         language,
@@ -28,11 +28,12 @@ use crate::{
         parse::origin::PrefixMode,
         policy::{
             AmbiguousPath,
+            access::CallerKind,
             operations::ParameterHeader,
             pattern::PathPattern,
             settings::{Ambiguous, OperationSettings},
         },
-        route::{FlowPath, ServiceCall, aliases},
+        route::{FlowPath, ServiceCall, aliases, settings::FlowAt},
     },
     wire::{
         address::{EndpointUrl, ListenAddress},
@@ -101,6 +102,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
         page_urls,
         cors_origins,
         upstream,
+        guard,
         store,
         lookup,
         login,
@@ -295,6 +297,33 @@ fn token_response(config: &Config, found: &mut Findings) {
             "both are {}; give each a name of its own", tokens.user_id_parameter;
         ["tokens.profile"] if let Some(name) = twice =>
             "the response has {name} already; write {name:?} under another name, as in \"other={name}\"";
+    }
+}
+
+/// An API that stays the provider has the flow, the users and every credential.
+fn guard(config: &Config, found: &mut Findings) {
+    let is_guard = config.is_guard();
+    let forwards = config.identity.forward_authorization;
+    let unlisted = &config.operations.unlisted;
+    report! { found;
+        ["service.flow"] if is_guard && config.flow_at() == FlowAt::Here =>
+            "service.role is \"guard\", so that the flow is the API's; leave it out, or set service.role = \"provider\"";
+        ["identity.forward_authorization"] if is_guard && forwards == Some(false) =>
+            "service.role is \"guard\": the API verifies its calls itself and needs the credentials; leave it out";
+        ["operations.unlisted"] if is_guard && unlisted.as_ref().is_some_and(|it| it.0.contains(&CallerKind::User)) =>
+            "service.role is \"guard\": users log in at the API, and to this program they are \"anonymous\"; leave \"user\" out";
+        [FORWARD_AUTH] if is_guard && config.forward_auth.listen.is_some() =>
+            "service.role is \"guard\": the API may read credentials in a body, which another gateway does not show whole; let the \
+             gateway send the requests through listen.address instead";
+    }
+    for (index, operation) in config.operation.iter().enumerate().filter(|_| is_guard) {
+        let key = |name: &str| format!("operation[{}].{name}", index + 1);
+        report! { found;
+            [&key("forward_authorization")] if operation.forward_authorization == Some(false) =>
+                "service.role is \"guard\": the API verifies its calls itself and needs the credentials; leave it out";
+            [&key("access")] if operation.access.contains(&CallerKind::User) =>
+                "service.role is \"guard\": users log in at the API, and to this program they are \"anonymous\"; leave \"user\" out";
+        }
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{
         store::{postgres, record::Dialect, redis},
     },
     request::{
+        forward::settings::UpstreamHost,
+        parse::origin::PrefixMode,
         policy::{
             access::CallerKind,
             operations::Similar,
@@ -35,6 +37,7 @@ impl Config {
             service,
             sessions,
             upstream,
+            guard,
             signature,
             nonce,
             store,
@@ -104,12 +107,13 @@ fn service(config: &Config, found: &mut Findings) {
         }
     }
     report! { found;
-        ["pages.name"] if config.pages.name.is_none() && base.is_some_and(|base| !base.is_loopback()) =>
+        ["pages.name"] if !config.is_guard() && config.pages.name.is_none() && base.is_some_and(|base| !base.is_loopback()) =>
             "it is not set: the pages ask for access to a {:?} account, a name that users may not know",
             config.responses.realm;
     }
     // A loopback address is only for trials.
-    let shared = base.filter(|base| !base.is_loopback()).is_some_and(|base| {
+    let has_consent = base.filter(|base| !base.is_loopback() && !config.is_guard());
+    let shared = has_consent.is_some_and(|base| {
         let urls = &service.public_api_urls;
         urls.is_empty() || urls.iter().any(|url| url.origin == *base)
     });
@@ -128,11 +132,8 @@ fn sessions(config: &Config, found: &mut Findings) {
         !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
     });
     let admits_users = |operation: &OperationSettings| operation.access.contains(&CallerKind::User);
-    let user = config.operation.iter().any(admits_users)
-        || config
-            .operations
-            .kinds(&config.operation)
-            .contains(&CallerKind::User);
+    let user =
+        config.operation.iter().any(admits_users) || config.unlisted().contains(&CallerKind::User);
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
             "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
@@ -147,7 +148,7 @@ fn upstream(config: &Config, found: &mut Findings) {
         ["upstream.api_url"] if let Some(origin) = origin =>
             "{origin} is not encrypted, and anybody who reaches it can claim to be any user; use https:// with mutual \
              TLS, a Unix socket, or a network that only countersign can enter";
-        ["identity.forward_authorization"] if config.identity.forward_authorization && origin.is_some() =>
+        ["identity.forward_authorization"] if config.identity.forward_authorization == Some(true) && origin.is_some() =>
             "the credentials go on to the API unencrypted; leave it out unless the API verifies them itself";
     }
     for (index, operation) in config.operation.iter().enumerate() {
@@ -156,6 +157,24 @@ fn upstream(config: &Config, found: &mut Findings) {
                 if operation.forward_authorization == Some(true) && origin.is_some() =>
                 "the credentials of {} go on to the API unencrypted; leave it out unless the API reads them", operation.path;
         }
+    }
+}
+
+/// An API that verifies its calls itself has to see them as they were signed.
+fn guard(config: &Config, found: &mut Findings) {
+    let api_path = config.api_on_network().map_or("", |url| &url.path);
+    let stripped = config
+        .service
+        .public_api_urls
+        .iter()
+        .find(|url| config.service.prefix == PrefixMode::Strip && url.path != api_path);
+    report! { found;
+        ["upstream.host"] if config.is_guard() && config.upstream.host != UpstreamHost::Public =>
+            "the API gets another host than consumers sign; leave it out unless the API is configured with its public URL";
+        ["upstream.forwarded"] if config.is_guard() && !config.upstream.forwarded =>
+            "an API that is not configured with its public URL learns scheme and host from X-Forwarded-*; leave it out";
+        ["service.prefix"] if let Some(url) = stripped.filter(|_| config.is_guard()) =>
+            "the API gets another path than consumers sign at {url}; set \"keep\", or give upstream.api_url the path that the API adds";
     }
 }
 
@@ -176,7 +195,7 @@ fn signature(config: &Config, found: &mut Findings) {
         ["signature.enforcement"] if signature.enforcement == Enforcement::Observe =>
             "protected calls are let through whatever their signature; set \"enforce\" when the console's page \
              \"What enforcing would break\", or the log, shows no failures of honest consumers";
-        ["service.flow"] if signature.enforcement == Enforcement::Enforce && config.flow_at() == FlowAt::Api =>
+        ["service.flow"] if signature.enforcement == Enforcement::Enforce && config.flow_at() == FlowAt::Api && !config.is_guard() =>
             "requests to the flow of the API are let through whatever their signature; leave it out when ours takes its place";
         ["signature.advice"] if signature.advice == Advice::Full =>
             "responses repeat the base string to every caller; set \"hint\" when consumers have found their mistakes";
@@ -238,7 +257,7 @@ fn operations(config: &Config, found: &mut Findings) {
         }
     }
     let paths = config.paths;
-    let kinds = config.operations.kinds(&config.operation);
+    let kinds = config.unlisted();
     let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     report! { found;
         ["paths.encoded"] if paths.encoded == Ambiguous::Data =>
@@ -250,9 +269,10 @@ fn operations(config: &Config, found: &mut Findings) {
         ["paths.empty_segments"] if paths.empty_segments == Ambiguous::Data =>
             "an API that merges slashes reads //a as /a, which may be in no [[operation]]; make sure that every path of the API \
              that is not listed may be called";
-        ["operations.unlisted"] if kinds.contains(&CallerKind::Anonymous) =>
+        // An API that is the provider has callers and checks of its own.
+        ["operations.unlisted"] if kinds.contains(&CallerKind::Anonymous) && !config.is_guard() =>
             "calls that no [[operation]] lists are open to everybody; set \"nobody\" and list what is public";
-        ["operations.unlisted"] if !kinds.is_empty() && !config.operation.is_empty() =>
+        ["operations.unlisted"] if !kinds.is_empty() && !config.operation.is_empty() && !config.is_guard() =>
             "calls that no [[operation]] lists are open to every {} without a permission; set \"nobody\" and list what \
              is meant", names.join(" and ");
     }
@@ -302,7 +322,7 @@ fn have_same_rules(config: &Config, one: &OperationSettings, other: &OperationSe
     let enforcement =
         |of: &OperationSettings| of.enforcement.unwrap_or(config.signature.enforcement);
     let forwards = |of: &OperationSettings| {
-        let general = config.identity.forward_authorization;
+        let general = config.forwards_authorization();
         of.forward_authorization.unwrap_or(general)
     };
     let window = |of: &OperationSettings| {

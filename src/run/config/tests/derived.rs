@@ -100,10 +100,7 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("/etc/cs/countersign.db.nonces"))
     );
-    assert_eq!(
-        config.operations.kinds(&config.operation),
-        [CallerKind::Consumer]
-    );
+    assert_eq!(config.unlisted(), [CallerKind::Consumer]);
 
     let text = "listen.tls.certificate = \"c\"\nlisten.tls.key = \"k\"\nlisten.workers = 2\nstore.url = \"sqlite:/d/x.db\"\n[[operation]]\npath = \"/\"";
     let config = read(&format!("{MINIMAL}{text}"));
@@ -114,7 +111,7 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("/d/x.db.nonces"))
     );
-    assert_eq!(config.operations.kinds(&config.operation), []);
+    assert_eq!(config.unlisted(), []);
 }
 
 fn dropped(config: &Config) -> Vec<String> {

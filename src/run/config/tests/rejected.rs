@@ -71,6 +71,13 @@ fn names_key_and_what_is_expected() {
         [[operation]]\npath = "/a"\nlaunch = true\nframed_by = [] | operation[1].framed_by: the list is empty; name one at least, or leave the key out
         [[operation]]\npath = "/a"\nframed_by = "https://lms.example" | operation[1].framed_by: only the page of a failed launch may be framed; set launch = true, or leave it out
         [[operation]]\npath = "/a"\nlaunch = true\nmethods = "GET" | operation[1].launch: a browser launches it with POST, which methods does not have; add it, or leave launch out
+        service = { role = "guard", flow = "here" }      | service.flow: service.role is "guard", so that the flow is the API's; leave it out, or set service.role = "provider"
+        service.role = "guard"\nidentity.forward_authorization = false | identity.forward_authorization: service.role is "guard": the API verifies its calls itself and needs the credentials; leave it out
+        service.role = "guard"\noperations.unlisted = "user" | operations.unlisted: service.role is "guard": users log in at the API, and to this program they are "anonymous"; leave "user" out
+        service.role = "guard"\nforward_auth.listen = "127.0.0.1:1" | forward_auth.listen: service.role is "guard": the API may read credentials in a body, which another gateway does not show whole; let the gateway send the requests through listen.address instead
+        service.role = "guard"\n[[operation]]\npath = "/a"\nforward_authorization = false | operation[1].forward_authorization: service.role is "guard": the API verifies its calls itself and needs the credentials; leave it out
+        service.role = "guard"\n[[operation]]\npath = "/a"\naccess = "user" | operation[1].access: service.role is "guard": users log in at the API, and to this program they are "anonymous"; leave "user" out
+        service.role = "gard"                            | service.role: expected `provider` or `guard`
         signature.advice = "ful"                         | signature.advice: expected one of `off`, `hint`, `full`
         operations.forbidden_status = 500                | operations.forbidden_status: expected 404 or 403
         limits.form_bytes = "1MB"                        | limits.form_bytes: expected a size such as "32KiB" or "1MiB": write a whole number and B, KiB, MiB or GiB

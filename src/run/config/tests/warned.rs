@@ -66,6 +66,11 @@ fn warns_of_what_is_valid_and_unwise() {
         cache.stale_if_error = "1h"                      | cache.stale_if_error
         operations.unlisted = "anonymous"                | operations.unlisted
         operations.unlisted = "consumer"\n[[operation]]\npath = "/a" | operations.unlisted
+        service.role = "guard"                           |
+        service.role = "guard"\nservice.base_url = "https://a"\nlisten.trusted_proxies = "10.0.0.0/8"\n[[operation]]\npath = "/a" |
+        service.role = "guard"\nupstream.host = "upstream"\nupstream.forwarded = false | upstream.host upstream.forwarded
+        service.role = "guard"\nservice.public_api_urls = "https://a/api" | service.prefix
+        service.role = "guard"\nservice.prefix = "keep"\nservice.public_api_urls = "https://a/api" |
         admin.listen = "0.0.0.0:1"                       | admin.listen
         paths = { encoded = "data", parameters = "data", empty_segments = "data" }\n[[operation]]\npath = "//a%2F;b" | paths.encoded paths.parameters paths.empty_segments
         log.access = false                               | log.access
