@@ -282,6 +282,7 @@ guides! {
     every_command_prints_what_the_guide_says: "docs/first-hour.md",
     every_command_of_an_upgrade_prints_what_the_guide_says: "docs/upgrading.md",
     every_command_of_a_migration_prints_what_the_guide_says: "docs/migrating.md",
+    every_command_of_a_move_from_a_gateway_prints_what_its_page_says: "docs/from-a-gateway.md",
     every_command_of_the_way_to_oauth_2_prints_what_the_guide_says: "docs/leaving.md",
     every_command_of_the_admin_api_prints_what_its_page_says: "docs/admin-api.md",
     every_command_about_the_assertion_prints_what_its_page_says: "docs/assertion.md",

@@ -9,6 +9,7 @@ mod support;
 mod api;
 mod cutover;
 mod files;
+mod guard;
 mod logins;
 mod lookup;
 mod mariadb;

@@ -35,7 +35,7 @@ pub struct RequestBody {
     /// What was read of a body that is too large, the end first: it goes on if the call does.
     beginning: RefCell<Vec<Bytes>>,
     /// The names of a body that goes on and is not verified, with the error if one is that of a protocol parameter.
-    names: RefCell<Option<(BodyNames, UploadError)>>,
+    names: RefCell<Option<Box<(BodyNames, UploadError)>>>,
 }
 
 impl RequestBody {
@@ -108,7 +108,7 @@ impl RequestBody {
         if read.any(|read| read_names.has_protocol_name(read)) {
             return Err(error.into());
         }
-        self.names.replace(Some((names(), error)));
+        self.names.replace(Some(Box::new((names(), error))));
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         let polled = self.poll_any_data(context);
-        if let Some((names, error)) = &mut *self.names.borrow_mut()
+        if let Some((names, error)) = self.names.borrow_mut().as_deref_mut()
             && let Poll::Ready(Some(Ok(frame))) = &polled
             && frame
                 .data_ref()
