@@ -51,7 +51,8 @@ macro_rules! contract {
                 a_file_that_cannot_be_read_to_its_end_is_not_imported,
                 notes_what_another_store_accepted, an_export_beside_changes_can_be_imported,
                 rejects_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
-                revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost;
+                revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost,
+                names_the_import_that_others_wait_for;
             reseal: seals_everything_beside_processes_that_know_both_keys, keeps_what_changes_meanwhile,
                 seals_a_plain_store, names_a_secret_that_no_key_opens;
             upkeep: answers_a_ping, the_mark_of_nonces_only_rises,

@@ -9,7 +9,13 @@ mod updates;
 
 pub(crate) use self::{problems::*, updates::*};
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    error::Error,
+    iter,
+    sync::{Arc, mpsc},
+    thread,
+};
 
 use countersign::{
     base::clock::UnixTime,
@@ -352,6 +358,53 @@ pub(crate) async fn a_dry_run_changes_nothing<B: Backend>() {
     assert_eq!(store.changes_since(position).await.unwrap().changes, []);
     assert_eq!(outcome(&store, list(false)).await, imported(5, 0, 0, 0));
     assert_eq!(store.imported_nonces_until().await.unwrap(), Some(NOW));
+}
+
+/// A command that waits in vain for an import learns which process it is, since when it runs, and what to do.
+pub(crate) async fn names_the_import_that_others_wait_for<B: Backend>() {
+    let backend = B::fresh().await;
+    let (first, other) = (backend.open().await, backend.open().await);
+    let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
+    let importing = thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        // The file of the import: it goes on when the other command has ended.
+        let mut records = import_list(many(1)).records;
+        let held = iter::once_with(|| {
+            begins.send(()).unwrap();
+            ends.recv().unwrap();
+            records.next().unwrap()
+        });
+        let list = ImportList {
+            records: Box::new(held),
+            ..import_list(Vec::new())
+        };
+        let import = outcome(&first, list);
+        runtime.block_on(import)
+    });
+    tokio::task::spawn_blocking(move || begun.recv().unwrap())
+        .await
+        .unwrap();
+    let error = other.add_consumer(consumer("c")).await.unwrap_err();
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(one) = cause {
+        text += &format!(": {one}");
+        cause = one.source();
+    }
+    let process = format!("process {}", std::process::id());
+    for part in [
+        "the store is unavailable: ",
+        &process,
+        " since 20",
+        "writes to it; try again when that has ended",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    end.send(()).unwrap();
+    assert_eq!(importing.join().unwrap(), imported(1, 0, 0, 0));
+    assert_eq!(
+        other.add_consumer(consumer("c")).await.unwrap(),
+        Added::Added
+    );
 }
 
 pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {

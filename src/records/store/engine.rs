@@ -82,6 +82,16 @@ pub(super) enum Isolation {
     NoTransaction,
 }
 
+impl Isolation {
+    /// What a transaction of [`Deadline::Transfer`] is for.
+    pub(super) const fn transfer(self) -> &'static str {
+        match self {
+            Self::Migration => "migration",
+            _ => "import",
+        }
+    }
+}
+
 /// The time that the caller of a use case waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deadline {

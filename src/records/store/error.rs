@@ -63,6 +63,11 @@ pub(super) struct DiskFull(#[source] pub(super) Box<dyn std::error::Error + Send
 #[error("a right is missing")]
 pub(super) struct RightMissing(#[source] pub(super) Box<dyn std::error::Error + Send + Sync>);
 
+/// Another process writes to the store for longer than the caller waits.
+#[derive(Debug, Error)]
+#[error("{} writes to it; try again when that has ended, or end it", .0.as_deref().unwrap_or("another process"))]
+pub(super) struct Locked(pub(super) Option<String>);
+
 /// Whether the engine does not let our role do something.
 pub(super) fn is_denied(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source())

@@ -244,7 +244,7 @@ pub(crate) async fn a_file_that_cannot_be_read_to_its_end_is_not_imported<B: Bac
             left_out: Vec::new(),
         })
     });
-    let cut = std::iter::once_with(|| Err(std::io::Error::other("the end is missing")));
+    let cut = iter::once_with(|| Err(std::io::Error::other("the end is missing")));
     let list = ImportList::new(records.chain(cut), NOW, |_| 0);
     let error = store.import(list).await.unwrap_err();
     assert_eq!(error.to_string(), "the end is missing");

@@ -24,7 +24,7 @@ use super::{
         Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
         TimedOut,
     },
-    error::{DiskFull, RightMissing},
+    error::{DiskFull, Locked, RightMissing},
     io_thread::IoThread,
     opening::OpenProblem,
     value::{Row, Value},
@@ -168,7 +168,15 @@ impl Engine for PostgresStore {
         let begun = begun
             .await
             .unwrap_or_else(|_: Elapsed| Err(TimedOut.into()));
-        let connection = begun.map_err(|error| self.pool.failed(error))?;
+        let connection = match begun {
+            // A request has no time to ask.
+            Err(error) if whole == COMMAND_TIMEOUT && waited_for_lock(&error) => {
+                return Err(StoreError::Unavailable(Box::new(Locked(
+                    self.pool.writer().await,
+                ))));
+            }
+            begun => begun.map_err(|error| self.pool.failed(error))?,
+        };
         Ok((Box::new(connection), limit))
     }
 
@@ -215,6 +223,11 @@ impl PostgresConnection {
                 "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}; \
                  SET LOCAL plan_cache_mode = force_custom_plan;"
             );
+        }
+        if deadline == Deadline::Transfer && lock.is_some() {
+            // Names this process to those that wait for it.
+            let (what, pid) = (isolation.transfer(), std::process::id());
+            batch += &format!("SET LOCAL application_name = 'countersign {what}, process {pid}';");
         }
         if isolation == Isolation::Migration {
             let wait = MIGRATION_WAIT.as_millis();
@@ -269,6 +282,18 @@ impl Connection for PostgresConnection {
     fn failed(&self, error: StoreError) -> StoreError {
         self.pool.failed(error)
     }
+}
+
+/// Whether a transaction that writes did not get its lock in time: nothing else that it begins with takes long.
+fn waited_for_lock(error: &StoreError) -> bool {
+    let StoreError::Unavailable(source) = error else {
+        return false;
+    };
+    let code = source.downcast_ref().and_then(tokio_postgres::Error::code);
+    matches!(
+        code,
+        Some(&SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE)
+    )
 }
 
 /// Parameters as tokio-postgres takes them.

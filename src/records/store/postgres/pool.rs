@@ -27,7 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     COMMAND_TIMEOUT, PostgresFault, REACH,
-    schema::SEARCH_PATH,
+    schema::{SEARCH_PATH, WRITER},
     url::{CONNECT_TIMEOUT, Servers},
 };
 use crate::records::store::{
@@ -295,6 +295,13 @@ impl PostgresPool {
             other.batch_execute("ROLLBACK").await?;
         }
         Ok(Session { encoding, is_kept })
+    }
+
+    /// The session that keeps others from writing, as far as our role may see it.
+    pub(super) async fn writer(&self) -> Option<String> {
+        let conn = self.take(Purpose::UseCases).await.ok()?;
+        let found = timeout(CONNECT_TIMEOUT, first_value(conn.client().ok()?, WRITER));
+        found.await.ok()?.ok().filter(|found| !found.is_empty())
     }
 
     /// Examines an error; begins an outage if the server cannot be reached or cannot serve.

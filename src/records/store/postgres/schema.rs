@@ -12,6 +12,13 @@ pub(super) const SEARCH_PATH: &str = "pg_catalog, pg_temp";
 pub(super) const LOCK_SHARED: &str = "LOCK TABLE countersign.writers IN ROW SHARE MODE;";
 /// Held by a writer that is alone.
 pub(super) const LOCK_EXCLUSIVE: &str = "LOCK TABLE countersign.writers IN EXCLUSIVE MODE;";
+/// The session that holds [`LOCK_EXCLUSIVE`].
+pub(super) const WRITER: &str = "
+    SELECT format('%s (%ssession %s of PostgreSQL, since %s)', coalesce(nullif(application_name, ''), usename, 'another role'),
+        'on ' || host(client_addr) || ', ', pid, to_char(xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'))
+    FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE relation = 'countersign.writers'::regclass AND mode = 'ExclusiveLock' AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 /// As [`LOCK_EXCLUSIVE`], and makes the table. To create either takes a right that is not needed if it exists; if another
 /// process is just creating it, this one waits for that process.
 pub(super) const LOCK_MIGRATION: &str = "

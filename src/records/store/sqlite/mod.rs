@@ -5,7 +5,7 @@
 //! back when its task stalls between two of them.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -26,15 +26,19 @@ use super::{
         Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
         TimedOut,
     },
+    error::Locked,
     opening::OpenProblem,
     value::{Row, Value},
 };
 
 #[cfg(any(test, fuzzing))]
 pub(super) mod double;
+mod holder;
 mod open;
 mod schema;
 mod statement;
+
+use open::is_busy;
 
 /// The time that a caller waits.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,6 +61,7 @@ pub(super) struct SqliteStore {
     /// Reads for commands, which may take seconds.
     slow_reader: Threads,
     writer: Threads,
+    path: PathBuf,
 }
 
 impl SqliteStore {
@@ -72,6 +77,7 @@ impl SqliteStore {
             readers: Threads::start("store-read", readers)?,
             slow_reader: Threads::start("store-list", slow_reader)?,
             writer: Threads::start("store-write", vec![writer])?,
+            path: path.to_owned(),
         })
     }
 }
@@ -224,8 +230,13 @@ impl Engine for SqliteStore {
                 has_begun: !begin.is_empty(),
                 reading: reads.then(Arc::default),
             };
+            let path = self.path.clone();
             let begun = connection.call(move |sql| {
-                sql.execute_batch(begin)?;
+                sql.execute_batch(begin)
+                    .map_err(|error| match is_busy(&error) {
+                        true => StoreError::Unavailable(Box::new(Locked(holder::writer(&path)))),
+                        false => error.into(),
+                    })?;
                 let writes = matches!(isolation, Isolation::Write | Isolation::Exclusive);
                 if writes && schema::version(sql)? != schema::STATEMENTS.schema.known() {
                     return Err(SqliteFault::from(Migrated).into());
