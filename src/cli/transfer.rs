@@ -79,7 +79,7 @@ them out and let the consumer sign without a token, where access has application
 /// The help of `import` after the list of members.
 const VALUES_HELP: &str = "\
 Times are seconds since 1970, RFC 3339, or in UTC 2026-01-31 12:00:00 or 20260131120000; from 2000 to 9999. A secret that is not text is written in base64 under secret_base64 or token_secret_base64. Users without \
-password_hash get a password from countersign user passwd. A password_hash may be:
+password_hash, and those for whom it is * or begins with !, get a password from countersign user passwd. A password_hash may be:
 
   argon2id   $argon2id$v=19$m=65536,t=2,p=1$…, at most 128 MiB, 256 MiB times passes, 16 lanes
   bcrypt     $2a$, $2b$ or $2y$, at most cost 13

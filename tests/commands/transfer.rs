@@ -322,11 +322,11 @@ fn an_import_takes_all_or_nothing() {
     for [line, expected] in rows(
         r#"
         nonsense                                                                            | bad:3: is not a JSON object
-        {"kind":"user","id":"a b","name":"x"}                                               | bad:3: user "a b": a key or an id has only
+        {"kind":"user","id":"a b","name":"x"}                                               | bad:3: user "a b": id: a key or an id has only
         {"kind":"consumer","key":"shop","secret":"other","name":"Shop"} | bad:3: consumer "shop" is in the store with other content (secret, permissions); make the two alike, remove the line, or change the record with --replace
         {"kind":"user","id":"v","name":"Alice"} | bad:3: user "v" has the name of another user; rename one of the two
-        {"kind":"token","token":"t","token_secret":"s","consumer":"none","user":"u"} | bad:3: token "t" names consumer "none", which is neither in the file nor in the store; add a line with it
-        {"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"none"} | bad:3: token "t" names user "none", who is neither in the file nor in the store; add a line with this user
+        {"kind":"token","token":"t","token_secret":"s","consumer":"none","user":"u"} | bad:3: token "t" names consumer "none", which is neither in the file nor in the store; import it before, or add a line with it
+        {"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"none"} | bad:3: token "t" names user "none", who is neither in the file nor in the store; import the user before, or add a line
         {"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"id-alice"} | bad:3: token "t" is active although its user is disabled
     "#,
     ) {

@@ -155,6 +155,8 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         {"key":"k"} | 3: missing field `kind`
         {"kind":"consumer","key":"k","name":"K"} | 3: consumer "k": secret is missing or empty
         {"kind":"consumer","key":"k","name":"K","secret":""} | 3: consumer "k": secret is missing or empty
+        {"kind":"consumer","key":"k","name":"K","secret":"s","callbacks":["https://a/b",null]} | 3: consumer "k": callbacks[1]: invalid type: null, expected a string
+        {"kind":"token","token":"t","token_secret":"s","consumer":"k","user":4711} | 3: token "t": user: invalid type: integer `4711`, expected a string
         {"kind":"consumer","key":"k","name":"K","secret":20482048} | 3: consumer "k": a secret or a hash is not in quotes
         {"kind":"consumer","key":"k","name":"K","secret":"s","secret_base64":"cw=="} | 3: consumer "k": secret and secret_base64 are both given; remove one
         {"kind":"consumer","key":"k","name":"K","secret_base64":"c"} | 3: consumer "k": secret_base64:\x20
@@ -186,6 +188,42 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         let error = records(&[FIRST, line]).expect_err(line);
         assert!(error.starts_with(expected), "{line}: {error}");
         assert!(!error.contains('\n'), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_consumer_that_signs_with_its_rsa_key_alone_needs_no_secret() {
+    let rsa = serde_json::json!({"kind": "consumer", "key": "k", "name": "K", "rsa_public_key": KEY, "rsa_only": true});
+    for secret in [None, Some("")] {
+        let mut rsa = rsa.clone();
+        if let Some(secret) = secret {
+            rsa["secret"] = secret.into();
+        }
+        let read = records(&[&rsa.to_string()]).unwrap();
+        let Record::Consumer(consumer) = &read[0] else {
+            panic!("{read:?}")
+        };
+        assert!(consumer.rsa_only && consumer.secret.is_empty());
+        // As an export writes it.
+        let written = serde_json::Value::from(line(&read[0])).to_string();
+        assert_eq!(records(&[&written]).unwrap()[0], read[0]);
+    }
+}
+
+#[test]
+fn a_password_hash_that_accepts_no_password_is_left_out() {
+    for hash in [
+        "!",
+        "!!",
+        "*",
+        "!nzeQ2mq7Rk0LQ0XJ9hKXcEPmEp4W5m1gLoVzq5uJ",
+        "!$6$salt$hash",
+    ] {
+        let user =
+            serde_json::json!({"kind": "user", "id": "u", "name": "u", "password_hash": hash});
+        let read = records(&[&user.to_string()]).expect(hash);
+        let is_without = matches!(&read[0], Record::User(user) if user.password_hash.is_none());
+        assert!(is_without, "{hash}: {read:?}");
     }
 }
 

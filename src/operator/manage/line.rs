@@ -312,7 +312,8 @@ fn consumer(mut members: Map<String, Value>, is_update: bool) -> Result<Consumer
     }
     check_members(CONSUMER_FIELDS, &mut members)?;
     let read: Consumer = whole(members)?;
-    let empty = || (may_be_empty || is_update).then(|| Secret::from(""));
+    // The secret of a consumer that signs with its RSA key alone proves nothing.
+    let empty = || (may_be_empty || is_update || read.rsa_only).then(|| Secret::from(""));
     let consumer = Consumer {
         secret: secret
             .or_else(empty)
@@ -326,7 +327,7 @@ fn consumer(mut members: Map<String, Value>, is_update: bool) -> Result<Consumer
 
 fn user(mut members: Map<String, Value>) -> Result<User, LineError> {
     let hash = members.remove("password_hash").map(text).transpose()?;
-    let hash = hash.map(password::known_form);
+    let hash = hash.and_then(password::known_form);
     check_members(USER_FIELDS, &mut members)?;
     let user = User {
         password_hash: hash.map(Secret::from),

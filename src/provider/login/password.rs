@@ -88,10 +88,12 @@ pub fn has_our_cost(hash: &Secret) -> bool {
     password_cost(hash) == OURS && check_usable(hash).is_ok()
 }
 
-/// A hash of another system in a form that [`check_usable`] accepts, if it has one.
+/// A hash of another system in a form that [`check_usable`] accepts, if it has one; `None` for what Django and Unix write where
+/// no password is accepted.
 #[must_use]
-pub fn known_form(hash: String) -> String {
-    stored::from_werkzeug(&hash).unwrap_or(hash)
+pub fn known_form(hash: String) -> Option<String> {
+    let is_locked = hash.starts_with('!') || hash == "*";
+    (!is_locked).then(|| stored::from_werkzeug(&hash).unwrap_or(hash))
 }
 
 /// Checks that [`verify_evenly`] can verify a hash; for imports.

@@ -173,9 +173,9 @@ impl Consumer {
         !self.rsa_only || self.rsa_public_key.is_some()
     }
 
-    /// Whether its secret proves something, or it is allowed not to.
+    /// Whether its secret proves something, or need not: it signs with its RSA key alone, or without a secret.
     pub fn may_have_its_secret(&self) -> bool {
-        !self.secret.is_empty() || self.accepts_empty_secret()
+        !self.secret.is_empty() || self.rsa_only || self.accepts_empty_secret()
     }
 
     /// Whether it is allowed a secret that proves nothing.

@@ -411,12 +411,12 @@ pub enum Conflict {
     PasswordCosts,
     /// A token's consumer is neither in the store nor in the list.
     #[error(
-        "names consumer {0:?}, which is neither in the file nor in the store; add a line with it"
+        "names consumer {0:?}, which is neither in the file nor in the store; import it before, or add a line with it"
     )]
     ConsumerUnknown(ConsumerKey),
     /// An active token's user is neither in the store nor in the list.
     #[error(
-        "names user {0:?}, who is neither in the file nor in the store; add a line with this user"
+        "names user {0:?}, who is neither in the file nor in the store; import the user before, or add a line"
     )]
     UserUnknown(UserId),
     /// An active token's user is disabled.

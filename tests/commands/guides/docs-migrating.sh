@@ -15,3 +15,17 @@ wp() {
         *) return 1 ;;
     esac
 }
+# A PostgreSQL, which does not run as root. Its account reaches the directory.
+as=()
+if [ "$(id -u)" = 0 ]; then
+    chmod o+x "$HOME"
+    as=(setpriv --reuid=postgres --regid=postgres --clear-groups)
+fi
+mkdir postgres
+[ ${#as[@]} = 0 ] || chown postgres postgres
+versions=(/usr/lib/postgresql/*/bin)
+(cd postgres && "${as[@]}" "${versions[-1]}/initdb" --no-sync --auth=trust --username=postgres --encoding=UTF8 --locale=C.UTF-8 -D data > log)
+(cd postgres && exec "${as[@]}" "${versions[-1]}/postgres" -D data -k "$PWD" -c listen_addresses= -c fsync=off 2>> log) &
+psql() { command psql --host="$HOME/postgres" --username=postgres "$@"; }
+until psql --quiet --command 'SELECT 1' > /dev/null 2>&1; do kill -0 $! || cat postgres/log; sleep 0.1; done
+psql --quiet < "$guides/docs-migrating-postgres.sql"

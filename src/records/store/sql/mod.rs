@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Whether other machines use the store too.
-    fn is_shared(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         self.engine.statements().schema.is_shared
     }
 
