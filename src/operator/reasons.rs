@@ -24,7 +24,7 @@ pub fn grouped<'a>(newest: impl DoubleEndedIterator<Item = &'a Arc<KeptCall>>) -
     groups
 }
 
-/// Counts a call that is later than all others of these groups.
+/// Counts a call, which may be earlier than others of these groups.
 pub fn count(groups: &mut Vec<ReasonCount>, one: &Arc<KeptCall>) {
     let consumer = one.call.named_consumer();
     let known = groups

@@ -81,6 +81,11 @@ pub struct Management {
 }
 
 impl Management {
+    /// Whether other replicas may serve from the same store.
+    pub fn has_replicas(&self) -> bool {
+        self.store.is_shared()
+    }
+
     /// Manages the records of `store`. `feed`: this process follows the store's feed, which logs the audit records, its own
     /// among them, and makes changes take effect here at once.
     pub fn new(

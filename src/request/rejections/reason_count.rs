@@ -48,10 +48,13 @@ impl ReasonCount {
         begun
     }
 
-    /// Adds a later call.
+    /// Adds a call, mostly a later one; the logs of several replicas may be read one after the other.
     pub fn add(&mut self, next: &Arc<KeptCall>) {
         self.is_in_some_calls |= next.accepted_before > self.newest.accepted_before;
-        self.newest = Arc::clone(next);
+        if next.time >= self.newest.time {
+            self.newest = Arc::clone(next);
+        }
+        self.first = self.first.min(next.time);
         self.count += 1;
         self.day.add(next.time, 1);
         self.proofs[next.call.proof.unwrap_or_default() as usize] += 1;

@@ -74,6 +74,33 @@ fn the_running_process_and_its_log_give_the_same_reasons_and_advice() {
 }
 
 #[test]
+fn the_logs_of_replicas_may_be_read_one_after_the_other() {
+    let proxy = Proxy::with(&Upstream::start(), "");
+    let line = |second: u32, path: &str| {
+        format!(
+            "2026-01-31T12:00:0{second}.000000Z  INFO access: method=\"GET\" path=\"/x\" status=401 verdict=\"token_rejected\" \
+             consumer=shop peer=192.0.2.{second} operation=\"GET {path}\" reason=\"token_rejected\" ms=1.0\n"
+        )
+    };
+    let (one, two) = (
+        [line(5, "/x"), line(6, "/last")],
+        [line(1, "/first"), line(3, "/x")],
+    );
+    for logs in [[&one, &two], [&two, &one]] {
+        let log = logs.map(|log| log.concat()).concat();
+        let read = reasons(&proxy, &["shop", "-"], &log);
+        assert_eq!(read.len(), 1, "{read:?}");
+        let [first, last] = ["first", "last"].map(|name| read[0][name].as_str().unwrap());
+        assert_eq!(
+            [first, last],
+            ["2026-01-31T12:00:01Z", "2026-01-31T12:00:06Z"]
+        );
+        assert_eq!(read[0]["newest"]["operation"], "GET /last");
+        assert_eq!(read[0]["count"], 4);
+    }
+}
+
+#[test]
 fn what_cannot_be_known_is_said_with_the_way_to_know_it() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "");

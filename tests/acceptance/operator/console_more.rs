@@ -3,7 +3,7 @@
 //! Promise (Console): The consent page in the console is the real one in each language, light and dark, and decides nothing.
 
 use crate::support::{
-    Call, Consumer, Operator, Proxy, Upstream, User, Visitor, has,
+    Call, Consumer, Operator, Postgres, Proxy, Upstream, User, Visitor, has,
     operator::{READ, WRITE},
     until,
 };
@@ -313,6 +313,27 @@ fn a_user_who_is_paused_after_failed_logins_is_marked_and_let_in_again() {
         &page.answer.text(),
         &["End the pauses of bob?", "class=\"main\""],
     );
+}
+
+#[test]
+fn the_page_of_rejections_says_how_to_see_those_of_all_replicas() {
+    let (api, postgres) = (Upstream::start(), Postgres::start());
+    let shared = format!(
+        "store.backend = 'postgres'\nstore.url = '{}'",
+        postgres.database()
+    );
+    for (store, is_shared) in [("", false), (&*shared, true)] {
+        let builder = Proxy::in_front_of(&api).with_console();
+        let proxy = builder.config(store).start();
+        for page in ["/rejections", "/rejections?kind=observed"] {
+            let text = Operator::with(&proxy, READ).text(page);
+            assert_eq!(
+                text.contains("| countersign why KEY -"),
+                is_shared,
+                "{text}"
+            );
+        }
+    }
 }
 
 #[test]

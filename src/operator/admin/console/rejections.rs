@@ -39,6 +39,8 @@ const KINDS: &[(&str, &str)] = &[
 struct RejectionsPage<'a> {
     frame: ConsoleFrame<'a>,
     started: Moment,
+    /// Other processes may have rejected others.
+    has_replicas: bool,
     /// What enforcing would break; only for the page of all observed calls.
     answer: Option<Breakage>,
     fields: [InputField; 4],
@@ -195,6 +197,7 @@ impl ConsoleRequest<'_> {
                 false => "Rejections",
             }),
             started: self.moment(rejections.since),
+            has_replicas: self.backend.manage.has_replicas(),
             answer,
             fields: [
                 InputField::line("request_id", "Request id", filter.id),
