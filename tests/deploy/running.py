@@ -8,7 +8,7 @@ home = pathlib.Path(place.name)
 # A machine without any of the programs of the lists.
 bin = home / "bin"
 bin.mkdir()
-for name in "basename bash cat chmod cmp cp dirname env id ln mkdir nproc rm sed sh tee".split():
+for name in "basename bash cat chmod cmp comm cp dirname env find grep id ln mkdir nproc rm sed sh sort tee".split():
     (bin / name).symlink_to(shutil.which(name))
 (bin / "stand-in").write_text(f"""#!/bin/bash
 name=${{0##*/}}
