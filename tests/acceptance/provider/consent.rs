@@ -77,7 +77,7 @@ fn the_consent_page_names_account_consumer_permissions_and_next_host() {
             "value=\"deny\"",
             "value=\"allow\"",
             "never sees your password",
-            "until you end it under <a href=\"/service.oauth?mode=applications\">Connected applications</a>",
+            "until you remove it in <a href=\"/service.oauth?mode=applications\">Connected applications</a>",
         ],
     );
     assert!(
