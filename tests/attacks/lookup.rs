@@ -70,7 +70,6 @@ fn made_up_keys_do_not_flood_the_application() {
     let known = || proxy.send(Call::get("/a").by(&shop).with(&token)).status;
     assert_eq!(known(), 200);
     let (before, ends) = (load.all.load(SeqCst), AtomicBool::new(false));
-    let begun = Instant::now();
     let served = thread::scope(|scope| {
         // Those whose records are in use do not notice.
         let in_use = scope.spawn(|| {
@@ -106,10 +105,9 @@ fn made_up_keys_do_not_flood_the_application() {
         in_use.join().unwrap()
     });
     assert!(served > 0);
-    // 6,400 calls; one request for each name, and those that refresh the two records in use once in a second.
+    // 6,400 calls: one request for each name, and a few that refresh the two records in use.
     let asked = load.all.load(SeqCst) - before;
-    let refreshes = usize::try_from(2 * (begun.elapsed().as_secs() + 2)).unwrap();
-    assert!((1_280..=1_280 + refreshes).contains(&asked), "{asked}");
+    assert!((1_280..2 * 1_280).contains(&asked), "{asked}");
     let most = load.most.load(SeqCst);
     println!(
         "6,400 calls of strangers: {asked} requests, {most} at once; {served} calls of others meanwhile"

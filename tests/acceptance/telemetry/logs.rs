@@ -153,13 +153,16 @@ fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
 
 #[test]
 fn a_fault_has_one_id_in_the_response_and_in_both_logs() {
-    let Scene { proxy, caller, .. } =
-        Scene::with(&format!("upstream.api_url = 'http://{}'", nobody()));
+    // An outage is logged once; each of its calls is only in the detailed log.
+    let Scene { proxy, caller, .. } = Scene::with(&format!(
+        "log.level = 'debug'\nupstream.api_url = 'http://{}'",
+        nobody()
+    ));
     let answer = proxy.send(Call::get("/x").of(&caller));
     answer.has_status(502);
     let id = id_of(&answer);
     line_of(&proxy, &id);
-    proxy.logs(&["ERROR", &id]);
+    proxy.logs(&["request failed", &id]);
 }
 
 #[test]

@@ -71,12 +71,12 @@ pub(super) struct NewToken {
 
 /// The body of `POST /v1/lookup/forget`.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ChangedRecord {
+#[serde(rename_all = "snake_case")]
+pub(super) enum ChangedRecord {
     /// The key of a consumer that has changed.
-    consumer_key: Option<ConsumerKey>,
+    ConsumerKey(ConsumerKey),
     /// An access token that has changed.
-    token: Option<String>,
+    Token(String),
 }
 
 /// The body of `POST /v1/explain`.
@@ -501,21 +501,11 @@ impl Call<'_> {
 
     pub(super) async fn forget_lookup(&mut self) -> ApiResult {
         let change = match typed(std::mem::take(&mut self.body))? {
-            ChangedRecord {
-                consumer_key: Some(key),
-                token: None,
-            } => Change::Consumer(key),
-            ChangedRecord {
-                consumer_key: None,
-                token: Some(token),
-            } => {
+            ChangedRecord::ConsumerKey(key) => Change::Consumer(key),
+            ChangedRecord::Token(token) => {
                 let invalid = |error: InvalidText| InvalidInput::member("token", error.to_string());
                 registration::token(&token).map_err(invalid)?;
                 Change::AccessToken(token)
-            }
-            ChangedRecord { .. } => {
-                let problem = "give consumer_key or token, one of the two";
-                return Err(InvalidInput::member("consumer_key", problem).into());
             }
         };
         self.backend.manage.forget_external(change).await?;
