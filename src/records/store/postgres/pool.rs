@@ -272,8 +272,8 @@ impl PostgresPool {
     }
 
     /// A pooler gives a backend that is free to the next transaction, whoever begins it. While a second connection is in a
-    /// transaction, either both have one backend, or the first connection has another one than before; if the backends take
-    /// turns, in the second round.
+    /// transaction, either both have one backend, or the first connection has another one than before. After it, the next
+    /// transactions of the first connection get the backend that the other one has given back, or take turns.
     async fn examine(&self) -> Result<Session> {
         let connect = async || -> Result<(Client, AbortOnDropHandle<()>)> {
             let connecting = self.connector.connect(&self.connector.servers.named);
@@ -286,13 +286,16 @@ impl PostgresPool {
         let before = first_value(&client, BACKEND).await?;
         let (other, _driven) = connect().await?;
         let mut is_kept = true;
-        for _ in 0..2 {
+        for _ in 0..3 {
             other.batch_execute("BEGIN").await?;
             // Of a pooler with one backend, the first connection would wait for the end of that transaction.
             is_kept = is_kept
                 && before != first_value(&other, BACKEND).await?
                 && before == first_value(&client, BACKEND).await?;
             other.batch_execute("ROLLBACK").await?;
+            for _ in 0..2 {
+                is_kept = is_kept && before == first_value(&client, BACKEND).await?;
+            }
         }
         Ok(Session { encoding, is_kept })
     }
