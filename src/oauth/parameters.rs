@@ -18,7 +18,7 @@ pub use self::{
 };
 use super::{
     deviation::{Deviation, DeviationSet},
-    name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter},
+    name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter, folded_name},
     percent::{self, encoded_order},
     shape::{ParameterLocation, ShapeError},
     sink::Sink,
@@ -160,6 +160,21 @@ impl Parameters {
     pub fn find<'a>(&'a self, name: &str) -> impl Iterator<Item = Parameter<'a>> {
         self.iter()
             .filter(move |parameter| parameter.name == name.as_bytes())
+    }
+
+    /// The values of `_method` in upper case, which some frameworks take for the method of a POST. They ignore what is not a word.
+    pub fn method_overrides(&self) -> impl Iterator<Item = Vec<u8>> {
+        let is_word = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_alphabetic);
+        self.iter().filter_map(move |parameter| {
+            let name = parameter.name;
+            // Nearly every name ends here.
+            let may_be = name
+                .first()
+                .is_some_and(|byte| !byte.is_ascii_alphanumeric());
+            let value = parameter.value.trim_ascii();
+            (may_be && is_word(value) && folded_name(name) == b"_method")
+                .then(|| value.to_ascii_uppercase())
+        })
     }
 
     /// The normalized parameters, §3.4.1.3.2.

@@ -1,8 +1,8 @@
-//! Odd spellings of paths and methods, where some operations are enforced and others observed, in front of real routers.
+//! Odd spellings of paths and methods, and methods in parameters, where operations of one path differ, in front of real routers.
 
 use crate::{
     apis::Api,
-    support::{Call, Proxy, words},
+    support::{Call, Connection, Proxy, words},
 };
 
 const ENFORCED: &str = "{ path = '/write/{id}', methods = ['POST'], enforcement = 'enforce' },
@@ -122,4 +122,119 @@ fn tomcat_receives_nothing_of_an_enforced_operation() {
 #[test]
 fn rails_receives_nothing_of_an_enforced_operation() {
     keeps_what_is_enforced(&Api::rails());
+}
+
+const MULTIPART: &str = "multipart/form-data; boundary=x";
+
+/// Posts that Rails takes for deletions.
+fn deletions() -> Vec<Call> {
+    let part =
+        b"--x\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\ndelete\r\n--x--\r\n";
+    let photo = || Call::post("/photos/1");
+    vec![
+        photo().form("_method=delete"),
+        photo().form("a=b&%5Fmethod=DELETE"),
+        photo().form("_method=put&_method=Delete"),
+        photo().body(MULTIPART, part),
+        photo().bytes(b"_method=delete"),
+    ]
+}
+
+#[test]
+fn rails_is_not_led_to_an_enforced_method_by_a_parameter() {
+    let api = Api::rails();
+    let builder = Proxy::in_front_of_url(&format!("http://{}", api.address));
+    let config = "signature.enforcement = 'observe'
+        limits.form_bytes = '4KiB'
+        operation = [
+            { path = '/photos/{id}', methods = ['POST'] },
+            { path = '/photos/{id}', methods = ['DELETE'], enforcement = 'enforce' },
+            { path = '/write/{id}', methods = ['POST'] }]";
+    let mut proxy = builder.config(config).start();
+    let caller = proxy.somebody();
+    for call in deletions() {
+        let mut connection = Connection::to(api.address);
+        connection.send(&call.wire("http://a", "a"));
+        let answer = connection.answer("POST");
+        assert_eq!(answer.header("x-route"), Some("delete"), "{answer:?}");
+    }
+    // What other frameworks read, and forms that are too large or malformed to be read here.
+    let mut calls = deletions();
+    calls.extend([
+        Call::post("/photos/1?_method=delete"),
+        Call::post("/photos/1?_method=delete&a=%"),
+        Call::post("/photos/1").form("%20.method=DELETE&[_method]=delete"),
+        Call::post("/photos/1").form(".method=delete"),
+        Call::post("/photos/1").json(r#"{"_method":"DELETE"}"#),
+        Call::post("/photos/1").form("_method=purge"),
+        Call::post("/photos/1").form(&format!("a={}&_method=delete", "x".repeat(9_000))),
+    ]);
+    for call in calls {
+        let wire = String::from_utf8_lossy(&call.wire("http://a", "a")).into_owned();
+        let answer = proxy.send(call);
+        assert!((400..500).contains(&answer.status), "{wire}: {answer:?}");
+        assert_eq!(answer.header("x-route"), None, "{wire}");
+    }
+    for (call, route) in [
+        (Call::post("/photos/1"), "post"),
+        (
+            Call::post("/photos/1").form("a=_method&method=delete"),
+            "post",
+        ),
+        (
+            Call::post("/photos/1").form("_method=&_method=POST"),
+            "post",
+        ),
+        (
+            Call::post("/write/1").body(MULTIPART, b"--x--\r\n"),
+            "write",
+        ),
+        (Call::new("DELETE", "/photos/1").of(&caller), "delete"),
+    ] {
+        let answer = proxy.passes(call);
+        assert_eq!(answer.header("x-route"), Some(route), "{answer:?}");
+    }
+    proxy.stop();
+}
+
+#[test]
+fn rails_gets_no_method_from_a_form_that_the_caller_may_not_use() {
+    let api = Api::rails();
+    let config = |rule: &str| {
+        format!(
+            "limits.form_bytes = '4KiB'
+            permission = [{{ name = 'write', title = 'Write' }}]
+            operation = [
+                {{ path = '/photos/{{id}}', methods = ['POST'], access = ['anonymous', 'consumer'] }},
+                {{ path = '/photos/{{id}}', methods = ['DELETE'], {rule} }}]"
+        )
+    };
+    let large = format!("a={}&_method=delete", "x".repeat(9_000));
+    let photo = || Call::post("/photos/1");
+    for rule in ["permission = 'write'", "access = ['consumer', 'user']"] {
+        let builder = Proxy::in_front_of_url(&format!("http://{}", api.address));
+        let mut proxy = builder.config(&config(rule)).start();
+        let caller = proxy.somebody();
+        for call in [photo().form("_method=delete"), photo().form(&large)] {
+            let answer = proxy.send(call.clone());
+            assert!((400..500).contains(&answer.status), "{answer:?}");
+            let answer = proxy.send(call.of(&caller));
+            assert!((400..500).contains(&answer.status), "{answer:?}");
+        }
+        let answer = proxy.send(photo().form("_method=patch").of(&caller));
+        assert_eq!(
+            (answer.status, answer.header("allow")),
+            (405, Some("DELETE, POST"))
+        );
+        for call in [photo().form("a=b"), photo().form("a=b").of(&caller)] {
+            assert_eq!(proxy.passes(call).header("x-route"), Some("post"));
+        }
+        proxy.stop();
+    }
+    let builder = Proxy::in_front_of_url(&format!("http://{}", api.address));
+    let same = config("access = ['anonymous', 'consumer']");
+    let mut proxy = builder.config(&same).start();
+    let answer = proxy.passes(photo().form("_method=delete"));
+    assert_eq!(answer.header("x-route"), Some("delete"), "equal rules");
+    proxy.stop();
 }

@@ -71,7 +71,8 @@ fn the_chart_gives_the_objects_of_the_replicas_manifests() {
     let mut compare = tool("python");
     compare.arg(file("tests/deploy/chart.py"));
     compare.arg(file("deploy/charts/countersign"));
-    printed(compare.arg(file("deploy/kubernetes/replicas")));
+    compare.arg(file("deploy/kubernetes/replicas"));
+    printed(compare.arg(file("tests/clients/node/node_modules")));
 }
 
 #[test]

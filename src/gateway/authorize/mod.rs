@@ -141,11 +141,32 @@ impl Authorizer {
         let (collected, parameters) = (&call.collected, &call.collected.parameters);
         let is_unsigned = call.has_unread_body() && !collected.form;
         body_hash::check_is_sent(consumer, operation, parameters, is_unsigned)?;
-        let has_other_body = is_unsigned || !collected.form && call.held()?.is_some();
-        if has_other_body && !consumer.pinned.is_empty() {
+        if !consumer.pinned.is_empty() && call.has_other_body()? {
             body_hash::check_pinned(consumer, operation)?;
         }
         Ok(Permit::for_signed(verified, call)?)
+    }
+
+    /// Takes a POST for what an API makes of it that reads the method from the parameter `_method`, as those on Rails, Laravel, Symfony,
+    /// CakePHP and Spring do. What was not read, or not as a form, may hold this parameter: the call is enforced where any method of its path
+    /// is.
+    pub fn apply_method_parameter(&self, call: &mut Call<'_>, is_read: bool) {
+        let Found::Operation(own) = call.found else {
+            return;
+        };
+        if call.head.parts.method != Method::POST {
+            return;
+        }
+        let methods = call.collected.parameters.method_overrides();
+        let mut others = methods.filter(|method| !own.has_method(method));
+        if let Some(found) =
+            others.find_map(|method| call.operations.find_overridden(call.path, own, &method))
+        {
+            call.is_enforced = self.operations.is_enforced(&found, self.enforces());
+            call.found = found;
+        } else if !call.is_enforced && (!is_read || call.has_other_body().unwrap_or(true)) {
+            call.is_enforced = self.operations.is_path_enforced(own, self.enforces());
+        }
     }
 
     /// The end of a decision that is not an enforced permit: in observe mode nearly every call is permitted, and the failure

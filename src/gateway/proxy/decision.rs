@@ -122,6 +122,8 @@ pub async fn decide(
             Ok(()) => read_covered_body(authorizer, call, caller, waiting).await,
         },
     };
+    authorizer.apply_method_parameter(call, read.is_ok());
+    record.served = Served::by(&call.found);
     let call = &*call;
     if call.held()?.is_some() {
         // The time until now was spent on the body.
@@ -241,7 +243,8 @@ impl CoveredBody {
 }
 
 /// Whether a form that is too large to be verified may go on as an unsigned one: its head has no credentials of OAuth, and its
-/// operation admits a caller without a signature. In observe mode it goes on anyway.
+/// operation admits a caller without a signature. The form may have a parameter `_method` that names a method of which more is asked.
+/// In observe mode it goes on anyway.
 fn may_go_unsigned(authorizer: &Authorizer, call: &Call<'_>) -> bool {
     let access = call.found.access();
     let has_session = || {
@@ -249,8 +252,10 @@ fn may_go_unsigned(authorizer: &Authorizer, call: &Call<'_>) -> bool {
             .pages
             .has_session_cookie(&call.head.parts.headers)
     };
+    let may_be_other = |own| call.operations.has_stricter_method(own);
     call.is_enforced
         && !call.is_described()
+        && !call.found.operation().is_some_and(may_be_other)
         && !call.collected.signed
         && (access.admits(CallerKind::Anonymous)
             || access.admits(CallerKind::User) && has_session())

@@ -1,8 +1,8 @@
 //! The requests that are being served, of which the process has at most `limits.concurrent_requests`.
 //!
 //! Calls that prove nothing and are permitted all the same, because their operation is open to everybody or they are only observed, leave a quarter of
-//! them to others, and one network takes at most twice as many as are left. However many networks have calls that last, and make another one for
-//! each that ends, the next network finds some that are left.
+//! them to others, and one network takes at most half as many as are left, or one. A few networks whose calls last, and that make another one for each
+//! that ends, leave some to the next network.
 
 use std::{collections::HashMap, net::IpAddr, rc::Rc};
 
@@ -61,7 +61,8 @@ impl AnonymousCalls {
         let mut counts = self.0.lock();
         let of_network = counts.by_network.get(&network).copied().unwrap_or(0);
         let left = (most - most / 4).saturating_sub(counts.all);
-        if of_network >= 2 * left.min(most.saturating_sub(others)) {
+        let left = left.min(most.saturating_sub(others));
+        if left == 0 || of_network >= (left / 2).max(1) {
             return false;
         }
         counts.all += 1;
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anonymous_calls_leave_a_quarter_and_a_network_takes_twice_what_is_left() {
+    fn anonymous_calls_leave_a_quarter_and_a_network_takes_half_of_what_is_left() {
         let calls = AnonymousCalls::default();
         let network = |last| Some(IpAddr::from([192, 0, 2, last]));
         let add = |last, proved, most| {
@@ -102,13 +103,13 @@ mod tests {
         };
         let added = |last, proved| (0..40).filter(|_| add(last, proved, 40)).count();
         let counts = [1, 2, 3, 4, 5].map(|last| added(last, 0));
-        assert_eq!(counts, [20, 7, 2, 1, 0], "thirty are taken");
-        for (last, count) in [(1, 20), (2, 7), (3, 2), (4, 1)] {
+        assert_eq!(counts, [10, 7, 4, 3, 2], "four of thirty are left");
+        for (last, count) in (1..).zip(counts) {
             (0..count).for_each(|_| calls.remove(network(last)));
         }
         assert!(calls.0.lock().by_network.is_empty());
-        assert_eq!(added(1, 20), 14, "proved calls take places too");
-        (0..14).for_each(|_| calls.remove(network(1)));
+        assert_eq!(added(1, 20), 7, "proved calls take places too");
+        (0..7).for_each(|_| calls.remove(network(1)));
         assert!(add(1, 0, 1), "the only one");
         assert!(!add(2, 0, 1));
     }

@@ -121,6 +121,14 @@ impl Call<'_> {
         self.body.has_unread(self.head.parts)
     }
 
+    /// Whether it has a body that was not read as a form.
+    ///
+    /// # Errors
+    /// The [`BodyRejection`] of a body that could not be read.
+    pub fn has_other_body(&self) -> Result<bool, BodyRejection> {
+        Ok(!self.collected.form && (self.has_unread_body() || self.held()?.is_some()))
+    }
+
     /// The body that no signature covers, if it may be read for the advice. A caller that waits for `100 Continue` is not asked for
     /// a body that would be dropped.
     pub fn unread_body(&self) -> Option<UnreadBody<'_>> {

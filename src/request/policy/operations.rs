@@ -101,7 +101,9 @@ impl Operation {
             })
     }
 
-    fn has_method(&self, method: &[u8]) -> bool {
+    /// Whether it lists this method; GET does not list HEAD here.
+    #[must_use]
+    pub fn has_method(&self, method: &[u8]) -> bool {
         let same = |known: &String| known.as_bytes() == method;
         self.methods.is_empty() || self.methods.iter().any(same)
     }
@@ -422,8 +424,7 @@ impl Operations {
         }
         let own = self.with_method(found, method);
         let asks_more = |other: &&Operation| match own {
-            Some(own) if self.similar.is_none() => other.enforcement() > own.enforcement(),
-            Some(own) => !other.asks_no_more_than(own),
+            Some(own) => self.asks_more(other, own),
             // What is observed admits every call.
             None => other.enforce != Some(false),
         };
@@ -440,6 +441,45 @@ impl Operations {
             other.or_else(|| self.similar_to(&reading, read).filter(asks_more))
         });
         others.max_by_key(|other| other.enforcement())
+    }
+
+    /// Whether an operation, as which an API may read a call to `own`, asks more of the call.
+    fn asks_more(&self, other: &Operation, own: &Operation) -> bool {
+        match self.similar {
+            Some(_) => !other.asks_no_more_than(own),
+            None => other.enforcement() > own.enforcement(),
+        }
+    }
+
+    /// What a call to `own`, which was found for this path, matches where the API takes its method from a parameter; `None`: nothing that
+    /// asks more.
+    pub fn find_overridden<'a>(
+        &'a self,
+        path: &'a [u8],
+        own: &'a Operation,
+        method: &[u8],
+    ) -> Option<Found<'a>> {
+        match self.find(path, method) {
+            Found::Operation(other) => self.asks_more(other, own).then(|| Found::Similar {
+                resembled: other,
+                matched: vec![own],
+            }),
+            found => self.similar.is_some().then_some(found),
+        }
+    }
+
+    /// Whether an operation with the same path and another method asks more of a call.
+    #[must_use]
+    pub fn has_stricter_method(&self, own: &Operation) -> bool {
+        let mut listed = self.listed.iter();
+        listed.any(|it| it.path.shape == own.path.shape && self.asks_more(it, own))
+    }
+
+    /// Whether an operation with the same path, and with any method, is enforced.
+    #[must_use]
+    pub fn is_path_enforced(&self, own: &Operation, enforces: bool) -> bool {
+        let mut listed = self.listed.iter();
+        listed.any(|it| it.enforce.unwrap_or(enforces) && it.path.shape == own.path.shape)
     }
 
     /// Whether a path is listed literally: it is as specific as any other.

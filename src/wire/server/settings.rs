@@ -69,7 +69,7 @@ section! {
         connections: NonZeroU32 = 10_000, reload;
         /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
-        /// Requests being served at once; 503 past it. Where all are taken, those that have proved nothing and wait, for their body, the store or a caller who does not read, make room until they are a quarter: the one that has waited longest of the address (an IPv6 /64) that has most is dropped. Anonymous and observed calls take at most three quarters, and one address at most twice as many for them as are left.
+        /// Requests being served at once; 503 past it. Where all are taken, those that have proved nothing and wait, for their body, the store or a caller who does not read, make room until they are a quarter: the one that has waited longest of the address (an IPv6 /64) that has most is dropped. Anonymous and observed calls take at most three quarters, and one address at most half as many as are left, or one.
         concurrent_requests: NonZeroU32 = 10_000, reload;
         /// Streams of one HTTP/2 connection; further requests wait at the caller.
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;

@@ -3,7 +3,11 @@
 //! Promise (Signatures): In front of an API that keeps its own check, a signed call and a request token call pass once, and every credential goes on
 //! as it came.
 
-use crate::support::{Call, Consumer, Placement, Proxy, Reply, Token, Upstream};
+use crate::support::{
+    Application, Call, Consumer, Placement, Proxy, Reply, Token, Upstream,
+    application::{consumer_record, token_record},
+    until,
+};
 
 const REQUEST_TOKEN: &str = "/oauth/request_token";
 const ACCESS_TOKEN: &str = "/oauth/access_token";
@@ -156,6 +160,56 @@ fn token_calls_of_the_api_are_verified() {
     proxy.passes(Call::get("/service.oauth?mode=login"));
     let page = proxy.send(Call::get("/service.oauth?mode=developer"));
     assert_ne!(page.text(), "/service.oauth?mode=developer");
+}
+
+#[test]
+fn token_calls_are_verified_by_records_that_are_looked_up() {
+    let application = Application::with([
+        consumer_record("shop", "shop secret"),
+        token_record("known", "its secret", "shop", "7"),
+    ]);
+    let api = Upstream::replying(|seen| Reply::ok(&seen.target));
+    let builder = Proxy::in_front_of(&api).config(
+        "service.role = 'guard'
+        cache = { ttl = '0s', negative_ttl = '0s', stale_if_error = '0s' }",
+    );
+    let proxy = application.looked_up_by(builder).start();
+    let shop = Consumer::new("shop", "shop secret");
+    let asks = |by: &Consumer| {
+        let call = Call::post(REQUEST_TOKEN).by(by);
+        call.parameter("oauth_callback", CALLBACK)
+    };
+    let request_token = Token::new("of-the-api", "its secret");
+    let known = Token::new("known", "its secret");
+    for call in [asks(&shop), exchanges(&shop, &known, "v")] {
+        let wire = proxy.wire(&call);
+        for status in [200, 401] {
+            let mut connection = proxy.connect();
+            connection.send(&wire);
+            connection.answer("POST").has_status(status);
+        }
+    }
+    // The application does not know this token: the API does.
+    proxy.passes(exchanges(&shop, &request_token, "v"));
+    assert_eq!(api.last_request().header("x-auth-kind"), None);
+    let count = api.count();
+    let forged = Consumer::new("shop", "another secret");
+    proxy.rejects(asks(&forged), 401, "signature_invalid");
+    let stranger = Consumer::new("stranger", "secret");
+    proxy.rejects(asks(&stranger), 401, "consumer_key_unknown");
+    let stranger = exchanges(&stranger, &request_token, "v");
+    proxy.rejects(stranger, 401, "consumer_key_unknown");
+    assert_eq!(api.count(), count);
+    // While it fails, no token call goes on unverified.
+    application.replies(Reply::status("500 Internal Server Error"));
+    until("what was read before is not used", || {
+        proxy.send(asks(&shop)).status == 503
+    });
+    let count = api.count();
+    for call in [asks(&shop), exchanges(&shop, &request_token, "v")] {
+        assert_eq!(proxy.send(call).status, 503);
+    }
+    assert_eq!(api.count(), count);
 }
 
 #[test]

@@ -14,6 +14,8 @@ routes.draw do
   match "/open/*rest", to: say["open"], via: :all
   post "/write/:id", to: say["write"]
   get "/report/:id", to: say["report"]
+  post "/photos/:id", to: say["post"]
+  delete "/photos/:id", to: say["delete"]
   get "/read/*rest", to: say["read"]
   match "*rest", to: ->(_env) { [404, { "X-Route" => "none" }, []] }, via: :all
 end
