@@ -14,7 +14,7 @@ use crate::{
     records::nonce::settings::NonceScope,
     request::{
         parse::settings::ServiceSettings,
-        policy::access::CallerKind,
+        policy::{access::CallerKind, settings::OperationSettings},
         route::{
             FlowPaths,
             settings::{FlowAt, Role},
@@ -92,6 +92,11 @@ impl Config {
         self.identity
             .forward_authorization
             .unwrap_or(self.is_guard())
+    }
+
+    /// The enforcement of an operation: as written for it, else `signature.enforcement`.
+    pub fn enforcement_of(&self, operation: &OperationSettings) -> Enforcement {
+        operation.enforcement.unwrap_or(self.signature.enforcement)
     }
 
     /// `operations.unlisted`: as written, else by the role and the list.

@@ -293,8 +293,17 @@ fn operation(config: &Config, index: usize, operation: &OperationSettings, found
             "others on the network can read and change pages of {site}, and may be sent there with the message of a failed \
              launch; write https://";
     }
-    let enforcement = operation.enforcement;
-    let enforcement = enforcement.unwrap_or(config.signature.enforcement);
+    let enforcement = config.enforcement_of(operation);
+    let enforced = config
+        .operation
+        .iter()
+        .find(|other| other.path == *path && config.enforcement_of(other) == Enforcement::Enforce);
+    let has_post = operation.methods.is_empty() || operation.methods.contains(&Method::POST);
+    report! { found;
+        [&key("methods")] if enforcement == Enforcement::Observe && has_post && enforced.is_some() =>
+            "another method of {path} is enforced, and some APIs take the method of a POST from its body (_method): a POST whose body \
+             is not a form is enforced too, and a form with such a method";
+    }
     for (rule, demand) in operation.caller_rules().demands() {
         report! { found;
             [&key(rule)] if enforcement == Enforcement::Observe =>
@@ -319,8 +328,7 @@ fn have_same_rules(config: &Config, one: &OperationSettings, other: &OperationSe
     let within = |a: &OperationSettings, b: &OperationSettings| {
         a.access.iter().all(|kind| b.access.contains(kind))
     };
-    let enforcement =
-        |of: &OperationSettings| of.enforcement.unwrap_or(config.signature.enforcement);
+    let enforcement = |of| config.enforcement_of(of);
     let forwards = |of: &OperationSettings| {
         let general = config.forwards_authorization();
         of.forward_authorization.unwrap_or(general)

@@ -77,6 +77,8 @@ fn warns_of_what_is_valid_and_unwise() {
         [[operation]]\npath = "/a"\nenforcement = "observe" | operation[1].enforcement
         [[operation]]\npath = "/a"\nenforcement = "observe"\nfrom = ["10.0.0.0/8"] | operation[1].enforcement operation[1].from
         signature.enforcement = "observe"\n[[operation]]\npath = "/a"\nfrom = ["10.0.0.0/8"] | signature.enforcement operation[1].from
+        signature.enforcement = "observe"\n[[operation]]\npath = "/a"\nmethods = ["POST"]\n[[operation]]\npath = "/a"\nmethods = ["DELETE"]\nenforcement = "enforce" | signature.enforcement operation[1].methods
+        signature.enforcement = "observe"\n[[operation]]\npath = "/a"\nmethods = ["GET"]\n[[operation]]\npath = "/a"\nmethods = ["DELETE"]\nenforcement = "enforce" | signature.enforcement
         signature.enforcement = "observe"\n[[operation]]\npath = "/a"\nenforcement = "enforce"\nfrom = ["10.0.0.0/8"] | signature.enforcement
         [[operation]]\npath = "/u/me"\nfrom = ["10.0.0.0/8"]\n[[operation]]\npath = "/u/{id}" | operation[2].path
         [[operation]]\npath = "/a"\naccess = "application"\nlaunch = true\nframed_by = ["https://a", "http://localhost:1"] |
