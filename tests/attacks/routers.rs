@@ -141,7 +141,7 @@ fn deletions() -> Vec<Call> {
 }
 
 #[test]
-fn rails_is_not_led_to_an_enforced_method_by_a_parameter() {
+fn rails_receives_nothing_of_an_enforced_method_by_a_parameter() {
     let api = Api::rails();
     let builder = Proxy::in_front_of_url(&format!("http://{}", api.address));
     let config = "signature.enforcement = 'observe'
@@ -198,7 +198,7 @@ fn rails_is_not_led_to_an_enforced_method_by_a_parameter() {
 }
 
 #[test]
-fn rails_gets_no_method_from_a_form_that_the_caller_may_not_use() {
+fn rails_receives_nothing_of_an_enforced_permission_by_a_parameter() {
     let api = Api::rails();
     let config = |rule: &str| {
         format!(
