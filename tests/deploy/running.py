@@ -36,6 +36,7 @@ def copy(directory, names):
 LISTS = ["tests/clients/python/requirements.txt", "tests/deploy/requirements.txt", "tests/providers/python/requirements.txt",
          "tests/providers/python/keystone/requirements.txt"]
 LISTS += [f"tests/{name}/node/{file}" for name in ("clients", "providers") for file in ("package.json", "package-lock.json")]
+NPM_OPTIONS = "tests/clients/node/.npmrc"
 SUITES = sorted(it.parent.name for it in (project / "tests").glob("*/main.rs"))
 
 
@@ -145,5 +146,5 @@ before, after = container.split("RUN tests/run install\n")
 assert "COPY . .\n" in after and 'ENTRYPOINT ["tests/run"]' in after
 directory = home / "container"
 copy(directory, [name for line in before.splitlines() if line.startswith("COPY ") for name in line.split()[1:-1]])
-assert sorted(str(it.relative_to(directory)) for it in directory.rglob("*") if it.is_file()) == sorted(["tests/run", *LISTS])
+assert sorted(str(it.relative_to(directory)) for it in directory.rglob("*") if it.is_file()) == sorted(["tests/run", NPM_OPTIONS, *LISTS])
 assert Run("install", directory=directory).code == 0
