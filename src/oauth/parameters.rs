@@ -162,7 +162,7 @@ impl Parameters {
             .filter(move |parameter| parameter.name == name.as_bytes())
     }
 
-    /// The values of `_method` in upper case, which some frameworks take for the method of a POST. They ignore what is not a word.
+    /// The values of `_method` in upper case, which some frameworks take for the method of the call. They ignore what is not a word.
     pub fn method_overrides(&self) -> impl Iterator<Item = Vec<u8>> {
         let is_word = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_alphabetic);
         self.iter().filter_map(move |parameter| {

@@ -147,7 +147,7 @@ fn rails_receives_nothing_of_an_enforced_method_by_a_parameter() {
     let config = "signature.enforcement = 'observe'
         limits.form_bytes = '4KiB'
         operation = [
-            { path = '/photos/{id}', methods = ['POST'] },
+            { path = '/photos/{id}', methods = ['GET', 'POST'] },
             { path = '/photos/{id}', methods = ['DELETE'], enforcement = 'enforce' },
             { path = '/write/{id}', methods = ['POST'] }]";
     let mut proxy = builder.config(config).start();
@@ -167,6 +167,7 @@ fn rails_receives_nothing_of_an_enforced_method_by_a_parameter() {
         Call::post("/photos/1").form(".method=delete"),
         Call::post("/photos/1").json(r#"{"_method":"DELETE"}"#),
         Call::post("/photos/1").form("_method=purge"),
+        Call::get("/photos/1?_method=DELETE"),
         Call::post("/photos/1").form(&format!("a={}&_method=delete", "x".repeat(9_000))),
     ]);
     for call in calls {

@@ -147,16 +147,13 @@ impl Authorizer {
         Ok(Permit::for_signed(verified, call)?)
     }
 
-    /// Takes a POST for what an API makes of it that reads the method from the parameter `_method`, as those on Rails, Laravel, Symfony,
-    /// CakePHP and Spring do. What was not read, or not as a form, may hold this parameter: the call is enforced where any method of its path
-    /// is.
+    /// Takes a call for what an API makes of it that reads the method from the parameter `_method`: those on Rails, Laravel, Symfony, CakePHP
+    /// and Spring for a POST, WordPress for any method. What was not read of a POST, or not as a form, may hold this parameter: the call
+    /// is enforced where any method of its path is.
     pub fn apply_method_parameter(&self, call: &mut Call<'_>, is_read: bool) {
         let Found::Operation(own) = call.found else {
             return;
         };
-        if call.head.parts.method != Method::POST {
-            return;
-        }
         let methods = call.collected.parameters.method_overrides();
         let mut others = methods.filter(|method| !own.has_method(method));
         if let Some(found) =
@@ -164,7 +161,10 @@ impl Authorizer {
         {
             call.is_enforced = self.operations.is_enforced(&found, self.enforces());
             call.found = found;
-        } else if !call.is_enforced && (!is_read || call.has_other_body().unwrap_or(true)) {
+        } else if !call.is_enforced
+            && call.head.parts.method == Method::POST
+            && (!is_read || call.has_other_body().unwrap_or(true))
+        {
             call.is_enforced = self.operations.is_path_enforced(own, self.enforces());
         }
     }

@@ -83,7 +83,7 @@ section! {
     /// Paths that an API may take for others, where there are operations.
     #[derive(Copy)]
     PathSettings["paths"] {
-        /// Some APIs ignore letter case, white space or a dot at the end of a segment, the slash at the end of a path, or an extension there, and so read a path as one of a more specific pattern. List a path such as /list.json beside /list to permit it. Some also take the method of a POST from a parameter _method. "reject" refuses such a call like one that nobody may make; "wider" treats it as what it matches, for an API that compares paths exactly and ignores this parameter.
+        /// Some APIs ignore letter case, white space or a dot at the end of a segment, the slash at the end of a path, or an extension there, and so read a path as one of a more specific pattern. List a path such as /list.json beside /list to permit it. Some also take the method from a parameter _method. "reject" refuses such a call like one that nobody may make; "wider" treats it as what it matches, for an API that compares paths exactly and ignores this parameter.
         similar: Similar = "reject", reload;
         /// %2F, %5C, %25 and %3B in a path. "reject" refuses the path; "data" keeps them in their segment, for an API that splits a path at its slashes before it decodes it, once. {name} matches the segment whole. With "data", here and below, a path stays rejected if an API that reads it otherwise finds in it an operation that asks more of the caller, unless similar is "wider", or a dot segment.
         encoded: Ambiguous = "reject", reload;
