@@ -20,6 +20,9 @@ def assert_valid(schema, *files):
 
 workflows = sorted((github / "workflows").iterdir())
 assert_valid("github-workflows", *workflows)
+# Settings of workflows and of dependabot that can be attacked.
+audit = [pathlib.Path(sys.executable).parent / "zizmor", "--offline", "--no-progress", "--min-severity=medium", github]
+subprocess.run(audit, check=True)
 # The rights that a job may have beside reading the sources.
 RIGHTS = {
     ("release.yml", "publish"): {"contents": "write", "packages": "write", "id-token": "write", "attestations": "write"},
