@@ -17,6 +17,10 @@ pub const PUBLIC_KEY: usize = 16_384;
 pub const CALLBACK: usize = 4_096;
 /// The address of a web page.
 pub const WEB_PAGE: usize = 2_048;
+/// The contact of a consumer: the address of a web page, or a mail address.
+pub const CONTACT: usize = WEB_PAGE;
+/// A network of callers: an IPv6 address and a length.
+pub const NETWORK: usize = 64;
 /// A pinned parameter, name and value.
 pub const PINNED: usize = 512;
 /// A number of requests in a period.

@@ -10,6 +10,7 @@ pub mod language;
 pub mod longest;
 pub mod memory;
 pub mod names;
+pub mod network;
 pub mod new_file;
 pub mod peer;
 pub mod random;

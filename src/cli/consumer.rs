@@ -31,6 +31,9 @@ pub(super) enum Command {
         /// Only those registered at least this long ago, such as 90d, that signed no call since
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         unused_for: Option<Duration>,
+        /// Only those with a contact, or with this text in it
+        #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
+        contact: Option<String>,
     },
     /// Shows a consumer
     Show(KeyArg),
@@ -100,8 +103,17 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
     let actor = &context.actor;
     match command {
         Command::Add(arguments) => add(context, arguments).await,
-        Command::List { filter, unused_for } => {
-            let (manage, filter) = (context.manage()?, RecordFilter::from(filter));
+        Command::List {
+            filter,
+            unused_for,
+            contact,
+        } => {
+            let manage = context.manage()?;
+            let shown = contact.is_some().then_some("contact");
+            let filter = RecordFilter {
+                contact,
+                ..filter.into()
+            };
             let page = async |last: Option<&(Consumer, _)>, limit| {
                 let after = last.map(|(last, _)| &last.key);
                 let consumers = manage
@@ -109,7 +121,8 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                     .await?;
                 manage.views(consumers).await
             };
-            context.list(page, |(_, view)| view.clone().into()).await
+            let view = |(_, view): &(_, Map<String, Value>)| view.clone().into();
+            context.list_with(shown, page, view).await
         }
         Command::Show(KeyArg { key }) => {
             let manage = context.manage()?;

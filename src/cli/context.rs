@@ -81,7 +81,7 @@ impl From<FilterArgs> for RecordFilter {
         Self {
             q: args.search,
             enabled: args.enabled,
-            unused_since: None,
+            ..Self::default()
         }
     }
 }
@@ -413,13 +413,26 @@ impl Context {
     /// Those of `page`.
     pub async fn list<T>(
         &self,
+        page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
+        view: impl Fn(&T) -> Value,
+    ) -> Result<String, CommandError> {
+        self.list_with(None, page, view).await
+    }
+
+    /// As [`Self::list`]; a table has the rare member `shown` too.
+    ///
+    /// # Errors
+    /// Those of `page`.
+    pub async fn list_with<T>(
+        &self,
+        shown: Option<&'static str>,
         mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
         view: impl Fn(&T) -> Value,
     ) -> Result<String, CommandError> {
         /// The number of records that are read at once.
         const PAGE: u32 = 500;
 
-        let mut listing = Listing::new(self.json);
+        let mut listing = Listing::new(self.json, shown);
         let mut last = None;
         loop {
             let mut records = page(last.as_ref(), PAGE).await?;

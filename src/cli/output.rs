@@ -37,21 +37,33 @@ fn fields(record: &Value) -> impl Iterator<Item = (&String, &Value)> {
 fn is_rare(name: &str) -> bool {
     let field = CONSUMER_FIELDS.iter().find(|field| field.name == name);
     field.is_some_and(|field| !field.is_column)
-        || ["has_rsa_public_key", "previous_secret_until"].contains(&name)
+        || [
+            "has_rsa_public_key",
+            "owner",
+            "registration",
+            "decision",
+            "asked_callbacks",
+            "previous_secret_until",
+        ]
+        .contains(&name)
 }
 
 /// A list that is rendered as it grows, so that a long one needs no more memory than its text.
 pub struct Listing {
     as_json: bool,
     json: String,
+    /// A rare member that the table has too.
+    shown: Option<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
 impl Listing {
     /// A list without records: an object a line, or a table with its heads first.
-    pub fn new(as_json: bool) -> Self {
+    /// The table has this rare member too.
+    pub fn new(as_json: bool, shown: Option<&'static str>) -> Self {
         Self {
             as_json,
+            shown,
             json: String::new(),
             rows: Vec::new(),
         }
@@ -63,7 +75,8 @@ impl Listing {
             self.json.push_str(&json_line(record));
             return;
         }
-        let columns = || fields(record).filter(|(name, _)| !is_rare(name));
+        let is_shown = |name: &str| !is_rare(name) || self.shown == Some(name);
+        let columns = || fields(record).filter(|(name, _)| is_shown(name));
         if self.rows.is_empty() {
             let head = columns().map(|(name, _)| name.replace('_', " ").to_uppercase());
             self.rows.push(head.collect());

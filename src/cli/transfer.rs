@@ -95,7 +95,7 @@ of it. PBKDF2 counts as 75000, 300000 or 1200000 iterations. A login that succee
 /// The whole help of `import`, with the members of each kind that may be left out.
 fn import_help() -> String {
     let (consumer, user, token) = (
-        "enabled, created_at, previous_secret with previous_secret_until",
+        "enabled, owner, registration, decision, asked_callbacks, created_at, previous_secret with previous_secret_until",
         "password_hash, enabled, created_at",
         "permissions, issued_at, expires_at, last_used_at, last_used_from, revoked_at, began, with_display_name",
     );

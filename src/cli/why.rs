@@ -68,6 +68,9 @@ pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
         true => format!("No call that names {} was rejected {since}.\n", args.key),
         false => texts.join("\n"),
     };
+    if let Some(contact) = found.as_ref().and_then(|found| found["contact"].as_str()) {
+        let _ = writeln!(text, "\nThe contact of its developer: {}", visible(contact));
+    }
     // Its own records have no such time.
     if let Some(at) = found
         .as_ref()

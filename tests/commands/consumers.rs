@@ -95,20 +95,29 @@ fn consumer_add_sets_each_option() {
         "Prints <photos>",
         "--website",
         "https://a.test",
+        "--contact",
+        "ops@a.test",
+        "--from",
+        "203.0.113.0/24",
+        "--from",
+        "2001:db8::7",
     ]);
     let expected = json!({
         "key": "-k:1", "secret": "-s", "name": "Ünïcode",
         "description": "Prints <photos>", "website": "https://a.test",
+        "contact": "ops@a.test", "from": ["203.0.113.0/24", "2001:db8::7/128"],
         "callbacks": ["https://a.test/x?y=1", "oob"], "permissions": ["b", "a"],
         "dialect": "rfc5849", "has_rsa_public_key": true, "rsa_only": true, "enforce": true, "enabled": true,
         "accept": [], "pinned": [], "body_hash": null, "rate": null, "previous_secret_until": null,
+        "owner": null, "registration": null, "decision": null, "asked_callbacks": [],
     });
     assert_eq!(without_times(added), expected);
     let bare = workspace.json("consumer add --name x --key bare --secret s");
     let expected = json!({
-        "key": "bare", "secret": "s", "name": "x", "description": null, "website": null, "callbacks": [], "permissions": [],
+        "key": "bare", "secret": "s", "name": "x", "description": null, "website": null, "contact": null, "from": [], "callbacks": [], "permissions": [],
         "dialect": "legacy", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
         "accept": [], "pinned": [], "body_hash": null, "rate": null, "previous_secret_until": null,
+        "owner": null, "registration": null, "decision": null, "asked_callbacks": [],
     });
     assert_eq!(without_times(bare), expected);
 }
@@ -183,9 +192,10 @@ fn consumer_update_changes_only_what_is_given() {
     std::fs::write(workspace.path("key.pem"), KEY).unwrap();
     workspace.consumer("shop");
     let mut expected = json!({
-        "key": "shop", "name": "Shop", "description": null, "website": null, "callbacks": [], "permissions": ["read", "write"],
+        "key": "shop", "name": "Shop", "description": null, "website": null, "contact": null, "from": [], "callbacks": [], "permissions": ["read", "write"],
         "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
         "accept": [], "pinned": [], "body_hash": null, "rate": null, "previous_secret_until": null,
+        "owner": null, "registration": null, "decision": null, "asked_callbacks": [],
     });
     for [options, member, value] in rows(
         r#"
@@ -199,6 +209,11 @@ fn consumer_update_changes_only_what_is_given() {
         --website http://a.test                     | website            | "http://a.test"
         --no-description                            | description        | null
         --no-website                                | website            | null
+        --contact https://a.test/help               | contact            | "https://a.test/help"
+        --contact müller@ä.test                     | contact            | "müller@ä.test"
+        --no-contact                                | contact            | null
+        --from 10.0.0.0/8 --from ::1                | from               | ["10.0.0.0/8", "::1/128"]
+        --no-from                                   | from               | []
         --rsa-only                                  | rsa_only           | true
         --no-rsa-only                               | rsa_only           | false
         --accept repeats_once --accept empty_secret | accept             | ["repeats_once", "empty_secret"]
@@ -235,6 +250,48 @@ fn consumer_update_changes_only_what_is_given() {
     assert_eq!(without_times(updated), expected);
     let line = workspace.run("consumer update shop").failed(2);
     has(&line, &["nothing to change"]);
+    for [options, problem] in rows(
+        r#"
+        --from 10.0.0.1/8          | host bits are set; did you mean 10.0.0.0/8?
+        --from office              | a name is not looked up here
+        --from ::ffff:10.0.0.0/104 | an IPv4 network is written as one
+        --contact nobody           | neither a mail address nor the address of a web page
+        --contact a@b@c            | neither a mail address
+        --contact a@b..test        | neither a mail address
+        --contact <a>@b.test       | neither a mail address
+        --contact javascript://a   | it is neither https:// nor http://
+        --contact https://u@a.test | it has a user name in it
+    "#,
+    ) {
+        let line = workspace.run(&format!("consumer update shop {options}"));
+        has(&line.failed(2), &[problem]);
+    }
+}
+
+#[test]
+fn consumers_are_listed_by_their_contact() {
+    let workspace = Workspace::new();
+    let add = |key: &str, options: &str| {
+        let add = format!("consumer add --name {key} --key {key} --secret s {options}");
+        workspace.run(add.trim()).done();
+    };
+    add("a", "--contact ops@a.test");
+    add("b", "--contact https://b.test/help");
+    add("c", "");
+    for (options, expected) in [
+        ("", "a b c"),
+        ("--contact", "a b"),
+        ("--contact OPS@", "a"),
+        ("--contact help --enabled true", "b"),
+        ("--contact %", ""),
+        ("--search b.test", "b"),
+    ] {
+        let list = workspace.json_lines(format!("consumer list {options}").trim());
+        let keys = list.iter().map(|one| one["key"].as_str().unwrap());
+        assert_eq!(Vec::from_iter(keys).join(" "), expected, "{options}");
+    }
+    let table = workspace.run("consumer list --contact").done().stdout;
+    has(&table, &["CONTACT", "ops@a.test", "https://b.test/help"]);
 }
 
 #[test]

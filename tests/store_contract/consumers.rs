@@ -4,7 +4,7 @@ use countersign::{
     base::{clock::UnixTime, names::ConsumerKey},
     records::store::{
         port::{Added, Exchanged, RecordFilter, Updated},
-        record::{Consumer, ConsumerUse, Dialect},
+        record::{Consumer, ConsumerUse, Dialect, Registration},
     },
 };
 
@@ -50,12 +50,14 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
     let mut expected = consumer("c");
     store.add_consumer(expected.clone()).await.unwrap();
     store.add_consumer(consumer("d")).await.unwrap();
-    let changes: [fn(&mut Consumer); 12] = [
+    let changes: [fn(&mut Consumer); 14] = [
         |_| {},
         |consumer| consumer.name = "new".to_owned(),
         |consumer| consumer.description = Some("text".to_owned()),
         |consumer| consumer.website = Some("https://a.test/".to_owned()),
         |consumer| (consumer.description, consumer.website) = (None, None),
+        |consumer| consumer.contact = Some("ops@a.test".to_owned()),
+        |consumer| consumer.from = vec!["10.0.0.0/8".parse().unwrap()],
         |consumer| consumer.callbacks = vec!["oob".to_owned()],
         |consumer| consumer.permissions = vec![],
         |consumer| consumer.dialect = Some(Dialect::Legacy),
@@ -77,6 +79,33 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
     }
     let other = id("d");
     assert_eq!(store.consumer(&other).await.unwrap(), Some(consumer("d")));
+}
+
+pub(crate) async fn never_enables_one_that_is_not_approved<B: Backend>() {
+    let (_backend, store) = opened::<B>().await;
+    let key: ConsumerKey = id("c");
+    let waiting = |enabled| Consumer {
+        owner: Some(id("u")),
+        registration: Some(Registration::Waiting),
+        enabled,
+        ..consumer("c")
+    };
+    assert!(store.add_consumer(waiting(true)).await.is_err());
+    store.add_consumer(waiting(false)).await.unwrap();
+    let enable = |consumer: &mut Consumer| consumer.enabled = true;
+    let updated = store.update_consumer(&key, &always(&enable)).await;
+    assert_eq!(updated.unwrap(), Updated::Refused);
+    let approve = |consumer: &mut Consumer| {
+        (consumer.enabled, consumer.registration) = (true, Some(Registration::Approved));
+    };
+    store
+        .update_consumer(&key, &always(&approve))
+        .await
+        .unwrap();
+    let decline = |consumer: &mut Consumer| consumer.registration = Some(Registration::Declined);
+    let updated = store.update_consumer(&key, &always(&decline)).await;
+    assert_eq!(updated.unwrap(), Updated::Refused);
+    assert!(store.consumer(&key).await.unwrap().unwrap().enabled);
 }
 
 pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {

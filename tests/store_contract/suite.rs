@@ -18,7 +18,7 @@ pub(crate) trait Backend: Sized {
 macro_rules! contract {
     ($backend:ty) => {
         contract! { $backend;
-            consumers: keeps_every_field, takes_a_key_once, changes_only_what_is_asked, never_leaves_one_that_cannot_sign,
+            consumers: keeps_every_field, takes_a_key_once, changes_only_what_is_asked, never_leaves_one_that_cannot_sign, never_enables_one_that_is_not_approved,
                 keeps_the_secret_before_a_rotation, removes_what_belongs_to_it, lists_in_pages,
                 keeps_the_latest_use, has_one_developer_link_for_a_time;
             users: keeps_every_field, takes_an_id_and_a_name_once, folds_ascii_case_of_names_only, admits_whom_an_outside_login_vouches_for,

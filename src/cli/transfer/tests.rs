@@ -17,7 +17,7 @@ use crate::{
     operator::manage::{line::Defaults, member_names},
     provider::issue::callback,
     records::store::{
-        record::{AccessToken, BodyHash, Consumer, Dialect, TokenBeginning, User},
+        record::{AccessToken, BodyHash, Consumer, Dialect, Registration, TokenBeginning, User},
         transfer::Record,
     },
 };
@@ -389,10 +389,13 @@ fn shown_name() -> impl Strategy<Value = String> {
 prop_compose! {
     fn consumer()(
         (key, secret, previous_secret, rsa) in (key(), secret(), option::of((secret(), time())), any::<bool>()),
-        (name, description, website, callbacks, permissions) in (
+        (name, description, (website, contact), callbacks, permissions) in (
             shown_name(),
             option::of(shown_name()),
-            option::of("https://[a-z]{1,9}\\.test/[a-z0-9]{0,9}"),
+            (
+                option::of("https://[a-z]{1,9}\\.test/[a-z0-9]{0,9}"),
+                option::of(prop_oneof!["[a-zé.+]{1,9}@[a-z]{1,9}\\.test", "https://[a-z]{1,9}\\.test/"]),
+            ),
             vec(prop_oneof![Just("oob".to_owned()), "https://[a-z]{1,9}\\.test/[a-z0-9%5B']{0,9}\\?a=b"], 0..3),
             permissions(),
         ),
@@ -401,12 +404,26 @@ prop_compose! {
         pinned in vec("[a-z_]{1,9}=[!-$&-~]{0,9}".prop_filter("no credential", |text| !text.starts_with("oauth_")), 0..3),
         body_hash in option::of(prop_oneof![Just(BodyHash::Optional), Just(BodyHash::Required)]),
         rate in option::of((1u32.., 1u32..)),
+        from in vec(prop_oneof![Just("10.0.0.0/8"), Just("192.0.2.7/32"), Just("2001:db8::/32")], 0..3),
+        registration in option::of((id(), 0..4_u8, option::of(shown_name()))),
     ) -> Record {
+        let state = registration.as_ref().map(|(_, state, _)| match state {
+            0 => Registration::Waiting,
+            1 => Registration::Approved,
+            2 => Registration::Unchecked,
+            _ => Registration::Declined,
+        });
+        let enabled = enabled && !matches!(state, Some(Registration::Waiting | Registration::Declined));
         Record::Consumer(Consumer {
-            key, secret, previous_secret, name, description, website, permissions, dialect, enforce, enabled, created_at,
+            key, secret, previous_secret, name, description, website, contact, permissions, dialect, enforce, enabled, created_at,
             accept: Deviation::ALL.iter().copied().filter(|it| accept & 1 << *it as u8 != 0).collect(),
             pinned: pinned.iter().map(|text| text.parse().unwrap()).collect(),
             body_hash,
+            from: from.iter().map(|text| text.parse().unwrap()).collect(),
+            registration: state,
+            asked_callbacks: Vec::from_iter(state.map(|_| "https://asked.test/".to_owned())),
+            decision: registration.as_ref().and_then(|(.., decision)| decision.clone()),
+            owner: registration.map(|(owner, ..)| owner),
             rate: rate.map(|(count, period)| format!("{count} per {period}ms").parse().unwrap()),
             rsa_only: rsa && rsa_only,
             rsa_public_key: rsa.then(|| KEY.to_owned()),

@@ -103,6 +103,7 @@ impl Authorizer {
             credentials,
             body: call.held()?,
             caller: call.head.received.nearest_address,
+            facts: call.head.received.facts,
             secure: call.head.received.secure,
             is_described: call.is_described(),
             window: operation.and_then(|it| it.timestamp_window),

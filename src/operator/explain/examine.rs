@@ -16,7 +16,7 @@ use crate::{
     },
     records::store::cached::{AccessCredentials, ConsumerCredentials, SecretAge},
     request::{
-        parse::signed::SignedRequest,
+        parse::{caller_facts::CallerFacts, signed::SignedRequest},
         verify::{
             Credential, Proof, Purpose, RequestTokenCredentials, SignatureCheck, VerifyRejection,
         },
@@ -252,6 +252,7 @@ fn signed<'r>(
         },
         body: request.data.map(str::as_bytes),
         caller: None,
+        facts: CallerFacts::default(),
         secure: request.uri.scheme == Scheme::Https,
         is_described: false,
         window: None,

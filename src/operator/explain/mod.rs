@@ -331,6 +331,7 @@ fn told(rejection: &VerifyRejection) -> String {
         Rejection::SignatureMethodRejected => "PLAINTEXT is for https only".into(),
         Rejection::SignatureWrong { .. } => advice::rsa_only().into(),
         Rejection::ConsumerDisabled => "the consumer is disabled".into(),
+        Rejection::ConsumerOutside => "the consumer may not call from there".into(),
         Rejection::TokenExpired => "the token is expired".into(),
         Rejection::TokenRevoked => "the token was revoked".into(),
         Rejection::NonceUsed => {

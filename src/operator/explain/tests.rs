@@ -10,7 +10,7 @@ use crate::{
         record::{Callback, Dialect, RequestTokenState},
     },
     request::{
-        parse::signed::SignedRequest,
+        parse::{caller_facts::CallerFacts, signed::SignedRequest},
         policy::{
             access::Access,
             operations::{Operations, Similar},
@@ -191,6 +191,7 @@ impl Stage {
             credentials: protocol.unwrap().demand(purpose.needed()).unwrap(),
             body: None,
             caller: None,
+            facts: CallerFacts::default(),
             secure: true,
             is_described: false,
             window: None,

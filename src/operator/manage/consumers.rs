@@ -78,7 +78,7 @@ impl Management {
         (source == Source::External).then(|| self.clock.now())
     }
 
-    /// Finds the names and states of registered consumers, by their keys.
+    /// Finds the names, states and contacts of registered consumers, by their keys.
     ///
     /// # Errors
     /// The store fails.
@@ -126,7 +126,7 @@ impl Management {
     ///
     /// # Errors
     /// [`ManageError::ConsumerUnknown`], [`ManageError::ConsumerElsewhere`], [`ManageError::Invalid`],
-    /// [`ManageError::CannotSign`], [`ManageError::Stale`], or the store fails.
+    /// [`ManageError::Unapproved`], [`ManageError::CannotSign`], [`ManageError::Stale`], or the store fails.
     pub async fn patch_consumer(
         &self,
         by: &Actor,
@@ -360,12 +360,20 @@ pub fn check_secret(secret: &Secret) -> Result<(), ManageError> {
 /// since must not keep anybody from disabling it.
 ///
 /// # Errors
-/// [`ManageError::Invalid`], [`ManageError::CannotSign`] and [`ManageError::EmptySecret`]
+/// [`ManageError::Invalid`], [`ManageError::Unapproved`], [`ManageError::CannotSign`] and [`ManageError::EmptySecret`]
 pub fn patched(
     consumer: &Consumer,
     mut members: Map<String, Value>,
 ) -> Result<Consumer, ManageError> {
-    const FIXED: [&str; 3] = ["key", "created_at", "previous_secret_until"];
+    const FIXED: [&str; 7] = [
+        "key",
+        "owner",
+        "registration",
+        "decision",
+        "asked_callbacks",
+        "created_at",
+        "previous_secret_until",
+    ];
 
     check_members(CONSUMER_FIELDS, &mut members)?;
     for items in members.values_mut().filter_map(Value::as_array_mut) {
@@ -386,6 +394,9 @@ pub fn patched(
         previous_secret: previous,
         ..merged
     };
+    if patched.enabled && patched.is_unapproved() {
+        return Err(ManageError::Unapproved(patched.key));
+    }
     if !patched.can_sign() {
         return Err(ManageError::CannotSign);
     }

@@ -44,6 +44,9 @@ pub enum ManageError {
     /// The consumer is disabled.
     #[error("the consumer {0:?} is disabled; enable it first")]
     ConsumerDisabled(ConsumerKey),
+    /// The consumer waits for approval, or was declined.
+    #[error("the consumer {0:?} was asked for by a user and is not approved; approve it first")]
+    Unapproved(ConsumerKey),
     /// Developers get no advice.
     #[error(
         "signature.advice is off, and with it the page for developers; set it to \"hint\" or \"full\""
@@ -122,6 +125,7 @@ impl ManageError {
             | Self::ConsumerRemoved(_)
             | Self::ConsumerElsewhere(_)
             | Self::ConsumerDisabled(_)
+            | Self::Unapproved(_)
             | Self::AdviceOff
             | Self::CannotSign
             | Self::UserExists(_)

@@ -42,7 +42,10 @@ use crate::{
     },
     oauth::Deviation,
     provider::{
-        issue::registration::{self, InvalidText},
+        issue::{
+            callback,
+            registration::{self, InvalidText},
+        },
         login::password::{self, UnusableHash},
     },
     records::store::{
@@ -218,7 +221,14 @@ fn left_out(members: &Map<String, Value>) -> Vec<String> {
     };
     let has_secret = |name: &str| has(name) || has(&format!("{name}_base64"));
     let fields = CONSUMER_FIELDS.iter().map(|field| field.name);
-    let fields = fields.chain(["enabled"]).filter(|name| !has(name));
+    let others = [
+        "enabled",
+        "owner",
+        "registration",
+        "decision",
+        "asked_callbacks",
+    ];
+    let fields = fields.chain(others).filter(|name| !has(name));
     let secrets = ["secret", "previous_secret"].into_iter();
     let secrets = secrets.filter(|name| !has_secret(name));
     fields.chain(secrets).map(str::to_owned).collect()
@@ -312,6 +322,18 @@ fn consumer(mut members: Map<String, Value>, is_update: bool) -> Result<Consumer
     }
     check_members(CONSUMER_FIELDS, &mut members)?;
     let read: Consumer = whole(members)?;
+    for asked in &read.asked_callbacks {
+        callback::check_registration(asked).map_err(|problem| {
+            InvalidInput::member(
+                "asked_callbacks",
+                format!("asked_callbacks {asked:?}: {problem}"),
+            )
+        })?;
+    }
+    if let Some(decision) = &read.decision {
+        registration::shown_name(decision)
+            .map_err(|problem| InvalidInput::member("decision", format!("decision: {problem}")))?;
+    }
     // The secret of a consumer that signs with its RSA key alone proves nothing.
     let empty = || (may_be_empty || is_update || read.rsa_only).then(|| Secret::from(""));
     let consumer = Consumer {

@@ -5,7 +5,7 @@ use strsim::damerau_levenshtein;
 use super::record_fields::{CONSUMER_FIELDS, USER_FIELDS};
 
 /// Members of a consumer beside [`CONSUMER_FIELDS`].
-const OF_CONSUMER: [&str; 8] = [
+const OF_CONSUMER: [&str; 12] = [
     "key",
     "secret",
     "secret_base64",
@@ -13,6 +13,10 @@ const OF_CONSUMER: [&str; 8] = [
     "previous_secret_base64",
     "previous_secret_until",
     "enabled",
+    "owner",
+    "registration",
+    "decision",
+    "asked_callbacks",
     "created_at",
 ];
 

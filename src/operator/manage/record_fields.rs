@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::InvalidInput;
 use crate::{
-    base::{longest, names::Permission, rate::Rate},
+    base::{longest, names::Permission, network::Network, rate::Rate},
     oauth::{Deviation, Pinned},
     provider::issue::{callback, registration},
     wire::web_page::web_page,
@@ -128,6 +128,16 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         ..TEXT
     },
     RecordField {
+        name: "contact",
+        label: "Contact",
+        help: "The mail address or the web page of its developer, which operators see and users do not",
+        schema: "Contact",
+        longest: longest::CONTACT,
+        check: |text| reason(registration::contact(text)),
+        is_asked_first: true,
+        ..TEXT
+    },
+    RecordField {
         name: "rsa_public_key",
         label: "RSA public key",
         help: "Its public key for the RSA methods, as PEM",
@@ -172,6 +182,16 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
                operation says",
         kind: FieldKind::Choice(&["optional", "required"]),
         schema: "BodyHash",
+        ..TEXT
+    },
+    RecordField {
+        name: "from",
+        label: "Networks",
+        help: "Addresses and networks such as 203.0.113.0/24 from which its calls are accepted; without one, from anywhere",
+        kind: FieldKind::List("from"),
+        schema: "Network",
+        longest: longest::NETWORK,
+        check: parsed::<Network>,
         ..TEXT
     },
     RecordField {
@@ -353,6 +373,7 @@ mod tests {
             "ShownText" => (filled("", "é", ""), "é"),
             "Permission" => (filled("", "p", ""), "p"),
             "Callback" | "WebPage" => (filled("https://a.test/", "a", ""), "a"),
+            "Contact" => (filled("https://a.test/", "a", ""), "a"),
             "Pinned" => (filled("a=", "b", ""), "b"),
             "Rate" => (filled("", "0", "1 per 1s"), "0"),
             "RsaPublicKey" => {
@@ -360,7 +381,8 @@ mod tests {
                 let room = field.longest - head.len() - rest.len();
                 (format!("{head}{}{rest}", "\n".repeat(room)), "\n")
             }
-            "Deviation" | "Dialect" | "BodyHash" => return None,
+            // The longest network is shorter.
+            "Deviation" | "Dialect" | "BodyHash" | "Network" => return None,
             other => panic!("the longest text of {other}"),
         })
     }
@@ -417,7 +439,16 @@ mod tests {
     #[test]
     fn the_rows_are_the_members_of_the_records_with_values_of_their_kind() {
         let consumer = Consumer::for_tests("c");
-        let others = ["key", "enabled", "created_at", "previous_secret_until"];
+        let others = [
+            "key",
+            "enabled",
+            "owner",
+            "registration",
+            "decision",
+            "asked_callbacks",
+            "created_at",
+            "previous_secret_until",
+        ];
         let members = members_without(&consumer, &others);
         assert_eq!(names(CONSUMER_FIELDS), members);
         let name = Map::from_iter([("name".to_owned(), json!("alice"))]);

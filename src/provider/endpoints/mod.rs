@@ -152,6 +152,7 @@ impl Endpoints {
             credentials,
             body: body.held()?,
             caller: head.received.nearest_address,
+            facts: head.received.facts,
             secure: head.received.secure,
             is_described: false,
             window: None,

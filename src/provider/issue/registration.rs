@@ -6,6 +6,7 @@ use thiserror::Error;
 use crate::{
     base::longest,
     oauth::{RsaPublicKey, rsa::InvalidRsaKey},
+    wire::web_page::{InvalidWebPage, web_page},
 };
 
 /// Why a text cannot be registered.
@@ -43,6 +44,49 @@ pub fn shown_name(text: &str) -> Result<String, InvalidText> {
         ));
     }
     readable(text)
+}
+
+/// Why a text is not the contact of a developer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InvalidContact {
+    /// It is not a text to show.
+    #[error(transparent)]
+    Text(#[from] InvalidText),
+    /// It is the address of a web page, with a mistake.
+    #[error(transparent)]
+    WebPage(#[from] InvalidWebPage),
+    /// It is neither.
+    #[error(
+        "it is neither a mail address nor the address of a web page; write ops@example.com or https://example.com/support"
+    )]
+    Neither,
+}
+
+/// Checks and returns the contact of a developer: a mail address, of which only the form is checked, or the address of a web page.
+///
+/// # Errors
+/// [`InvalidContact`]
+pub fn contact(text: &str) -> Result<String, InvalidContact> {
+    if text.contains("://") {
+        return Ok(web_page(text)?);
+    }
+    if text.len() > longest::CONTACT {
+        return Err(InvalidText::TooLong(longest::CONTACT, "bytes").into());
+    }
+    let is_of_mailbox =
+        |character: char| !character.is_whitespace() && !"\"(),:;<>[\\]@".contains(character);
+    let is_of_host = |character: char| character.is_alphanumeric() || character == '-';
+    let is_host = |host: &str| {
+        host.split('.')
+            .all(|label| !label.is_empty() && label.chars().all(is_of_host))
+    };
+    let is_mail = text.rsplit_once('@').is_some_and(|(mailbox, host)| {
+        !mailbox.is_empty() && mailbox.chars().all(is_of_mailbox) && is_host(host)
+    });
+    match is_mail {
+        true => Ok(readable(text)?),
+        false => Err(InvalidContact::Neither),
+    }
 }
 
 /// Checks and returns a name to log in with; its length is counted in bytes, as the login page counts it.

@@ -42,6 +42,9 @@ pub fn mistake(call: &CallRecord<'_>) -> String {
 fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
     Some(match call.reason() {
         Verdict::ConsumerKeyRefused if call.is_of_disabled() => "Is disabled here, still calls",
+        Verdict::ConsumerKeyRefused if call.denied_by.is_some() => {
+            "Called from outside its networks"
+        }
         Verdict::ConsumerKeyRefused => "Lacks the pinned value of a parameter",
         Verdict::SignatureInvalid if call.problem.is_some() => "Body not as it was signed",
         Verdict::SignatureInvalid => "Signature wrong, mistake unknown",
@@ -130,8 +133,12 @@ pub fn advice(call: &CallRecord<'_>) -> Result<String, &'static str> {
         Some(OperationRule::From) => {
             let address = call.caller_address().map(|address| address.to_string());
             let address = address.as_deref().unwrap_or("unknown");
+            let what = match call.reason() {
+                Verdict::ConsumerKeyRefused => "this consumer may call",
+                _ => "the operation can be called",
+            };
             return Ok(format!(
-                "the operation can be called only from certain networks (its key from); the address of this call is {address}"
+                "{what} only from certain networks (its key from); the address of this call is {address}"
             ));
         }
         Some(OperationRule::Access) => {

@@ -222,6 +222,8 @@ pub struct RecordFilter {
     pub q: Option<String>,
     /// Only enabled ones, or only disabled ones.
     pub enabled: Option<bool>,
+    /// Only consumers with a contact that has this text in it, in any ASCII case.
+    pub contact: Option<String>,
     /// Only consumers that were registered at this time or before and have signed no call later.
     pub unused_since: Option<UnixTime>,
 }
@@ -261,6 +263,8 @@ pub struct ListedConsumer {
     pub name: String,
     /// Whether its calls are accepted.
     pub enabled: bool,
+    /// The contact of its developer.
+    pub contact: Option<String>,
 }
 
 /// The access tokens that [`Store::access_tokens`](super::Store::access_tokens) lists and

@@ -12,6 +12,7 @@ use crate::{
     base::{
         clock::UnixTime,
         names::{ConsumerKey, Permission, UserId},
+        network::Network,
         rate::Rate,
         secret::Secret,
     },
@@ -39,7 +40,21 @@ pub enum BodyHash {
     Required,
 }
 
-words! { Dialect BodyHash TokenBeginning }
+/// The decision on a consumer that a user has asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Registration {
+    /// An operator has yet to decide.
+    Waiting,
+    /// No operator has to decide, and none has.
+    Unchecked,
+    /// An operator approved it.
+    Approved,
+    /// An operator declined it.
+    Declined,
+}
+
+words! { Dialect BodyHash Registration TokenBeginning }
 
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
 ///
@@ -67,6 +82,8 @@ pub struct Consumer {
     pub description: Option<String>,
     /// Its web page, to which the consent page links.
     pub website: Option<String>,
+    /// The mail address or the web page of its developer, for operators.
+    pub contact: Option<String>,
     /// Its public key for the RSA methods, as PEM.
     pub rsa_public_key: Option<String>,
     /// Accept only the RSA methods from it, never its secret.
@@ -82,6 +99,9 @@ pub struct Consumer {
     pub pinned: Vec<Pinned>,
     /// Required: a body that is not a form needs an oauth_body_hash in its calls to the API, whatever the operation says.
     pub body_hash: Option<BodyHash>,
+    /// The networks from which it may call; empty: from anywhere.
+    #[serde(default)]
+    pub from: Vec<Network>,
     /// Its own limit on requests, such as "100 per 1s", in place of limits.requests_per_consumer.
     pub rate: Option<Rate>,
     /// Enforce its calls even where the configuration only observes.
@@ -90,6 +110,15 @@ pub struct Consumer {
     /// A disabled consumer is refused.
     #[serde(default = "enabled")]
     pub enabled: bool,
+    /// The user who asked for it and manages it; `None`: operators registered it.
+    pub owner: Option<UserId>,
+    /// The decision on it; `None` without an owner. It is not enabled while it waits, or after it was declined.
+    pub registration: Option<Registration>,
+    /// The sentence of the operator who decided, for its owner.
+    pub decision: Option<String>,
+    /// The callbacks that its owner asks for in place of those that it has, until an operator decides; empty: none.
+    #[serde(default)]
+    pub asked_callbacks: Vec<String>,
     /// Its registration time.
     pub created_at: UnixTime,
     /// The previous secret and the time until which it also verifies.
@@ -102,8 +131,8 @@ pub struct Consumer {
 }
 
 columns! {
-    Consumer: key name callbacks permissions dialect description website rsa_public_key rsa_only accept pinned body_hash
-        rate enforce enabled created_at; secret: Secret, previous_secret: Option<(Secret, UnixTime)>
+    Consumer: key name callbacks permissions dialect description website contact rsa_public_key rsa_only accept pinned
+        body_hash from rate enforce enabled owner registration decision asked_callbacks created_at; secret: Secret, previous_secret: Option<(Secret, UnixTime)>
 }
 
 const fn enabled() -> bool {
@@ -136,14 +165,20 @@ impl Consumer {
             dialect: None,
             description: None,
             website: None,
+            contact: None,
             rsa_public_key: None,
             rsa_only: false,
             accept: Vec::new(),
             pinned: Vec::new(),
             body_hash: None,
+            from: Vec::new(),
             rate: None,
             enforce: false,
             enabled: true,
+            owner: None,
+            registration: None,
+            decision: None,
+            asked_callbacks: Vec::new(),
             created_at,
             previous_secret: None,
         }
@@ -171,6 +206,14 @@ impl Consumer {
     #[must_use]
     pub const fn can_sign(&self) -> bool {
         !self.rsa_only || self.rsa_public_key.is_some()
+    }
+
+    /// Whether no operator has approved it yet, or one has declined it. It is disabled then.
+    #[must_use]
+    pub const fn is_unapproved(&self) -> bool {
+        use Registration::{Declined, Waiting};
+
+        matches!(self.registration, Some(Waiting | Declined))
     }
 
     /// Whether its secret proves something, or need not: it signs with its RSA key alone, or without a secret.

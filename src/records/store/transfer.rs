@@ -89,6 +89,10 @@ pub enum Rank {
 }
 
 /// One record of an export.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "at most a batch of them is in memory"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// A consumer.
@@ -400,6 +404,11 @@ pub enum Conflict {
         "would have rsa_only without rsa_public_key, and so could not sign; add the key, or set rsa_only to false"
     )]
     CannotSign,
+    /// The consumer would be enabled without approval.
+    #[error(
+        "would be enabled, and its registration is waiting or declined; set enabled to false, or registration to approved"
+    )]
+    Unapproved,
     /// Another user has the login name.
     #[error("has the name of another user; rename one of the two, or remove the line")]
     NameTaken,

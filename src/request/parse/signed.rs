@@ -12,7 +12,7 @@ use std::{
 
 use http::{HeaderMap, header};
 
-use super::{ParseRejection, origin::PublicUrl, target::RequestTarget};
+use super::{ParseRejection, caller_facts::CallerFacts, origin::PublicUrl, target::RequestTarget};
 use crate::{
     base::http_fields::{all, list, single},
     oauth::{
@@ -46,6 +46,8 @@ pub struct SignedRequest<'r> {
     pub body: Option<&'r [u8]>,
     /// The nearest address to the caller that is known.
     pub caller: Option<IpAddr>,
+    /// The facts about the caller, which rules judge.
+    pub facts: CallerFacts,
     /// The request came under TLS, here or at a trusted proxy.
     pub secure: bool,
     /// Another proxy forwards it as it is: nothing that is left unsigned can be taken out of it here.

@@ -3,7 +3,10 @@
 
 use ipnet::IpNet;
 
-use crate::{request::parse::caller_facts::CallerFacts, telemetry::calls::facts::OperationRule};
+use crate::{
+    base::network, request::parse::caller_facts::CallerFacts,
+    telemetry::calls::facts::OperationRule,
+};
 
 /// The rules of one operation. By default they admit every caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,12 +28,7 @@ pub struct CallerRule {
 /// All rules, in the order in which they are checked.
 pub const CALLER_RULES: &[CallerRule] = &[CallerRule {
     key: OperationRule::From,
-    is_met: |CallerRules { from }, caller| {
-        // An unknown address is in no network.
-        let address = caller.address.map(|address| address.to_canonical());
-        let is_in = |address| from.iter().any(|network| network.contains(&address));
-        from.is_empty() || address.is_some_and(is_in)
-    },
+    is_met: |CallerRules { from }, caller| network::admit(from, caller.address),
     demand: |CallerRules { from }| match &*Vec::from_iter(from.iter().map(ToString::to_string)) {
         [] => String::new(),
         networks => format!("only from {}", networks.join(" or ")),

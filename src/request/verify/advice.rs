@@ -22,7 +22,7 @@ use crate::{
         BaseString, Deviation, ParameterLocation, Parameters, Selection, SignatureMethod,
         diagnosis::{self, Diagnosed, Mistake, WrongSignature, diagnose},
     },
-    request::parse::{origin::PublicUrl, signed::SignedRequest},
+    request::parse::{caller_facts::CallerFacts, origin::PublicUrl, signed::SignedRequest},
     wire::server::request::RequestBody,
 };
 
@@ -332,6 +332,7 @@ impl DetachedCall {
             credentials: protocol.ok()?.demand(&[]).ok()?,
             body: None,
             caller: None,
+            facts: CallerFacts::default(),
             // It was when the signature was found wrong.
             secure: true,
             is_described: self.is_described,

@@ -58,6 +58,9 @@ pub enum VerifyRejection {
     /// The consumer is disabled.
     #[error("disabled consumer")]
     ConsumerDisabled,
+    /// The consumer may call from certain networks alone, and the address of the caller is in none of them or unknown.
+    #[error("consumer outside its networks")]
+    ConsumerOutside,
     /// A signed parameter does not have the value that is pinned for the consumer.
     #[error("another value than the pinned one of {name}")]
     PinnedOtherwise {
@@ -115,7 +118,9 @@ impl VerifyRejection {
             Self::SignatureMethodRejected => Verdict::SignatureMethodRejected,
             Self::TimestampOutsideWindow { .. } => Verdict::TimestampRefused,
             Self::ConsumerUnknown | Self::ConsumerKeySpaced => Verdict::ConsumerKeyUnknown,
-            Self::ConsumerDisabled | Self::PinnedOtherwise { .. } => Verdict::ConsumerKeyRefused,
+            Self::ConsumerDisabled | Self::ConsumerOutside | Self::PinnedOtherwise { .. } => {
+                Verdict::ConsumerKeyRefused
+            }
             Self::TokenUnknown | Self::RequestTokenHere => Verdict::TokenRejected,
             Self::TokenExpired => Verdict::TokenExpired,
             Self::TokenRevoked => Verdict::TokenRevoked,
@@ -145,6 +150,7 @@ impl VerifyRejection {
                 ),
             Self::ConsumerUnknown
             | Self::ConsumerDisabled
+            | Self::ConsumerOutside
             | Self::TokenExpired
             | Self::TokenRevoked
             | Self::NonceUsed => unauthorized,
@@ -324,6 +330,7 @@ pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
             Rejection::BodyHashWrong
             | Rejection::NonceUsed
             | Rejection::ConsumerDisabled
+            | Rejection::ConsumerOutside
             | Rejection::PinnedOtherwise { .. }
             | Rejection::TokenExpired
             | Rejection::TokenRevoked => registered(SenderProof::Verified),

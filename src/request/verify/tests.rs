@@ -18,7 +18,7 @@ use crate::{
             record::{AccessToken, Consumer, Dialect},
         },
     },
-    request::parse::origin::PublicUrl,
+    request::parse::{caller_facts::CallerFacts, origin::PublicUrl},
     telemetry::calls::facts::SenderProof,
     wire::origin::HttpUrl,
 };
@@ -185,6 +185,7 @@ impl Setup {
             credentials,
             body: None,
             caller: None,
+            facts: CallerFacts::default(),
             secure: true,
             is_described: false,
             window: None,

@@ -109,7 +109,7 @@ pub enum SenderProof {
     None,
 }
 
-/// A rule of `[[operation]]` about callers, other than `permission`, by its key.
+/// A rule about callers, other than `permission`, by its key: of `[[operation]]`, or of the record of the consumer if that is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum OperationRule {

@@ -101,7 +101,7 @@ facts! {
     reason: Option<Reason<'a>>,
     /// The permission that is missing, if that is why.
     missing_permission: Option<Cow<'a, str>> as bare,
-    /// The other rule of the operation that denied the call, if that is why.
+    /// The other rule of the operation that denied the call, or of the consumer that is refused, if that is why.
     denied_by: Option<OperationRule>,
     /// The names of the parameters that are missing or not acceptable, percent-encoded and joined by `&`.
     parameters: Option<Cow<'a, str>> as bare,
@@ -214,9 +214,11 @@ impl CallRecord<'_> {
         self.diagnosis.word().or_else(observed)
     }
 
-    /// Whether its consumer was disabled. Such a verdict without that is of a call that lacks a pinned value.
+    /// Whether its consumer was disabled. Such a verdict without that is of a call that lacks a pinned value, or from outside its networks.
     pub fn is_of_disabled(&self) -> bool {
-        self.reason() == Verdict::ConsumerKeyRefused && self.problem.is_none()
+        self.reason() == Verdict::ConsumerKeyRefused
+            && self.problem.is_none()
+            && self.denied_by.is_none()
     }
 
     /// Whether its token was rejected because it names none. The token of a page is not in the record.

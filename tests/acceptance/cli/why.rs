@@ -59,6 +59,7 @@ fn the_running_process_and_its_log_give_the_same_reasons_and_advice() {
             (&first["count"], &first["proof"]["secrets"]),
             (&2.into(), &2.into())
         );
+        proxy.run(&format!("consumer update {key} --contact ops@shop.example"));
         let text = proxy.command(&["why", key]).done().stdout;
         let advice = first["advice"].as_str().unwrap();
         has(
@@ -67,6 +68,7 @@ fn the_running_process_and_its_log_give_the_same_reasons_and_advice() {
                 "2 calls: Query unsigned (query_unsigned)",
                 "GET unlisted, status 401",
                 advice,
+                "The contact of its developer: ops@shop.example",
             ],
         );
         assert!(!text.contains(&caller.consumer.secret), "{text}");

@@ -3,12 +3,17 @@
 //! Promise (Permissions and identity): An operation with `from` admits callers of every kind only from these networks. A claimed
 //! address, an unreadable one or that of a proxy opens nothing; without an address the call is rejected. Also in
 //! `tests/attacks/networks.rs`.
+//!
+//! Promise (Permissions and identity): A consumer with `from` calls only from its networks: API, token calls and launches. A right signature from
+//! elsewhere is rejected as that of a disabled consumer is, so that the caller learns no more; the operator sees the reason.
 
 use crate::support::{
-    Answer, Call, Connection, Proxy, Upstream, Visitor,
+    Answer, Call, Caller, Connection, Proxy, Upstream, Visitor,
     gate::{WAYS, Way},
-    has,
+    has, legs,
+    operator::{Operator, WRITE},
     proxy::Builder,
+    until,
 };
 
 const FROM: &str = "from = ['10.0.0.0/8', '2001:db8::/32']";
@@ -141,4 +146,126 @@ fn check_counts_the_operations_with_it() {
     let proxy = Proxy::with(&api, &config());
     let checked = proxy.command(&["check"]);
     has(&checked.stdout, &["1 are listed; 1 with from"]);
+}
+
+/// The credentials of a consumer with `from`, and a token of it.
+fn restricted(proxy: &Proxy, networks: &str) -> Caller {
+    let consumer = proxy.consumer_with("restricted", &format!("--permission read {networks}"));
+    let user = proxy.user("rita");
+    let token = proxy.token(&consumer, &user);
+    Caller {
+        consumer,
+        user,
+        token,
+    }
+}
+
+#[test]
+fn a_consumer_calls_from_its_networks_and_elsewhere_is_as_if_disabled() {
+    let api = Upstream::start();
+    let config = "listen.trusted_proxies = ['127.0.0.1']\nlog.access = true\n\
+                  operation = [{ path = '/x', access = ['consumer', 'application'] }]";
+    let proxy = Proxy::with(&api, config);
+    let caller = restricted(&proxy, "--from 10.0.0.0/8 --from 2001:db8::7");
+    let calls = || {
+        [
+            Call::get("/x").of(&caller),
+            Call::get("/x").by(&caller.consumer),
+            legs::asks(&caller.consumer, "oob"),
+        ]
+    };
+    for address in [
+        "10.1.2.3",
+        "2001:db8::7",
+        "::ffff:10.1.2.3",
+        "203.0.113.9, 10.1.2.3",
+    ] {
+        for call in calls() {
+            proxy.send(from(address, call)).has_status(200);
+        }
+    }
+    let elsewhere = [
+        "11.0.0.1",
+        "2001:db8::8",
+        "10.1.2.3, 203.0.113.9",
+        "unknown",
+        "",
+    ];
+    let without_id = |answer: &Answer| {
+        let fields = [
+            "www-authenticate",
+            "content-type",
+            "cache-control",
+            "content-length",
+        ];
+        let fields = fields.map(|name| answer.header(name).map(str::to_owned));
+        (answer.status, fields, answer.text())
+    };
+    let mut refused = Vec::new();
+    for address in elsewhere {
+        for call in calls() {
+            let answer = proxy.send(from(address, call));
+            answer.is(401, "consumer_key_refused");
+            refused.push(without_id(&answer));
+        }
+    }
+    // Only a right signature learns that: another one is told what an unrestricted consumer is told.
+    let forged = Call::get("/x").of(&caller).signs_method("PUT");
+    proxy
+        .send(from("11.0.0.1", forged))
+        .is(401, "signature_invalid");
+    let line = proxy.logs(&["verdict=\"consumer_key_refused\"", "address=2001:db8::8"]);
+    has(&line, &["denied_by=\"from\"", "status=401"]);
+    // That of a disabled consumer has the same response.
+    proxy.run(&format!("consumer disable {}", caller.consumer.key));
+    let inside = || from("10.1.2.3", Call::get("/x").by(&caller.consumer));
+    until("it is disabled", || proxy.status(inside()) == 401);
+    let disabled = calls().map(|call| without_id(&proxy.send(from("10.1.2.3", call))));
+    for (index, refused) in refused.iter().enumerate() {
+        assert_eq!(*refused, disabled[index % disabled.len()]);
+    }
+}
+
+#[test]
+fn a_state_of_the_token_is_not_told_elsewhere() {
+    let api = Upstream::start();
+    let proxy = Proxy::with(&api, "listen.trusted_proxies = ['127.0.0.1']");
+    let caller = restricted(&proxy, "--from 10.0.0.0/8");
+    let send = |address: &str| proxy.send(from(address, Call::get("/x").of(&caller)));
+    proxy.run(&format!("token revoke {}", caller.token.token));
+    until("it is revoked", || send("10.1.2.3").status == 401);
+    send("10.1.2.3").is(401, "token_revoked");
+    send("11.0.0.1").is(401, "consumer_key_refused");
+    // A change takes effect within a second.
+    proxy.run(&format!(
+        "consumer update {} --from 11.0.0.0/8",
+        caller.consumer.key
+    ));
+    let is_moved =
+        |answer: Answer| answer.form("oauth_problem").as_deref() == Some("token_revoked");
+    until("it has moved", || is_moved(send("11.0.0.1")));
+    send("10.1.2.3").is(401, "consumer_key_refused");
+}
+
+#[test]
+fn an_operator_sees_the_address_and_the_contact() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).with_console().start();
+    let caller = restricted(&proxy, "--from 192.0.2.0/24 --contact ops@shop.example");
+    proxy
+        .send(Call::get("/x").of(&caller))
+        .is(401, "consumer_key_refused");
+    let operator = Operator::with(&proxy, WRITE);
+    for page in ["/rejections", "/"] {
+        let page = operator.text(page);
+        has(
+            &page,
+            &[
+                "Called from outside its networks",
+                "address of this call is 127.0.0.1",
+                "ops@shop.example",
+            ],
+        );
+        assert!(!page.contains("/consumer/enable"), "{page}");
+    }
 }

@@ -15,7 +15,7 @@ use crate::{
     },
     telemetry::{
         calls::{
-            facts::{HttpVersion, OtherSecret, Reason, Upgrade},
+            facts::{HttpVersion, OperationRule, OtherSecret, Reason, Upgrade},
             record::CallRecord,
         },
         causes::causes,
@@ -193,6 +193,9 @@ impl RequestRecord {
             Failure::Policy(PolicyRejection::MethodNotAllowed { allow }) => {
                 let problem = format!("{} is not allowed on this path; {allow} are", self.method);
                 call.problem = Some(problem.into());
+            }
+            Failure::Verify(VerifyRejection::ConsumerOutside) => {
+                call.denied_by = Some(OperationRule::From);
             }
             Failure::Verify(VerifyRejection::TimestampOutsideWindow { skew, .. }) => {
                 call.skew_seconds = *skew;

@@ -141,7 +141,7 @@ impl Call<'_> {
         Ok(RecordFilter {
             q: self.query.text("q").map(str::to_owned),
             enabled: self.query.parsed("enabled")?,
-            unused_since: None,
+            ..RecordFilter::default()
         })
     }
 
@@ -181,7 +181,11 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_consumers(&self) -> ApiResult {
-        let (page, filter) = (self.page()?, self.record_filter()?);
+        let page = self.page()?;
+        let filter = RecordFilter {
+            contact: self.query.text("contact").map(str::to_owned),
+            ..self.record_filter()?
+        };
         let unused_for = self.query.duration("unused_for")?;
         let after = Self::after(page)?;
         let manage = &self.backend.manage;

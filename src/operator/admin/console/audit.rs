@@ -227,6 +227,7 @@ impl ConsoleRequest<'_> {
                 id,
                 href,
                 is_disabled: false,
+                contact: None,
             }
         });
         let mut named = Vec::from_iter(named.filter(|_| !is_id));

@@ -184,7 +184,7 @@ impl ConsoleRequest<'_> {
             frame: self.shell.frame("Consumers"),
             problem,
             fields: [
-                InputField::line("q", "Part of key, name or description", q),
+                InputField::line("q", "Part of key, name, description or contact", q),
                 InputField::choice("enabled", "State", STATES, enabled),
                 InputField::choice("unused_for", "Unused for", UNUSED, given[2].1),
             ],

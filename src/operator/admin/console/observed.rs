@@ -137,7 +137,7 @@ impl ConsoleRequest<'_> {
                 && newest.is_none_or(|call| since.is_some_and(|since| call.time <= since))
         });
         let silent = silent.map(|(consumer, view)| SilentConsumer {
-            consumer: Named::consumer(consumer.key.as_str(), &consumer.name),
+            consumer: Named::with_contact(consumer),
             last_call: last_use(view).map(|last| self.moment(last)),
         });
         let mut silent = Vec::from_iter(silent);

@@ -337,7 +337,7 @@ impl ConsoleRequest<'_> {
             let (_, until) = consumer.previous_secret.as_ref()?;
             let key = consumer.key.as_str();
             Some(Grace {
-                consumer: Named::consumer(key, &consumer.name),
+                consumer: Named::with_contact(consumer),
                 until: self.moment(*until),
                 used: self.uses_of_previous(key),
             })

@@ -11,7 +11,7 @@ use crate::{
     base::clock::UnixTime,
     operator::manage::{FieldKind, RecordField},
     provider::issue::callback::ESCAPED,
-    records::store::port::ListedConsumer,
+    records::store::{port::ListedConsumer, record::Consumer},
 };
 
 /// A time as a page shows it at `now`: how long ago, and as a date if that is more than a day. Its title is the whole time.
@@ -116,6 +116,8 @@ pub(super) struct Named {
     pub(super) href: String,
     /// It is a consumer whose calls are rejected because it is disabled.
     pub(super) is_disabled: bool,
+    /// The contact of its developer.
+    pub(super) contact: Option<String>,
 }
 
 impl Named {
@@ -125,6 +127,15 @@ impl Named {
             id: key.to_owned(),
             href: path("/consumer", &[("key", key)]),
             is_disabled: false,
+            contact: None,
+        }
+    }
+
+    /// As [`Self::consumer`], with the contact of its developer.
+    pub(super) fn with_contact(consumer: &Consumer) -> Self {
+        Self {
+            contact: consumer.contact.clone(),
+            ..Self::consumer(consumer.key.as_str(), &consumer.name)
         }
     }
 
@@ -135,6 +146,7 @@ impl Named {
             id: key.to_owned(),
             href: String::new(),
             is_disabled: false,
+            contact: None,
         }
     }
 
@@ -144,6 +156,7 @@ impl Named {
             id: id.to_owned(),
             href: path("/user", &[("id", id)]),
             is_disabled: false,
+            contact: None,
         }
     }
 }
@@ -160,6 +173,7 @@ impl Names {
         match self.consumers.get(key) {
             Some(known) => Named {
                 is_disabled: !known.enabled,
+                contact: known.contact.clone(),
                 ..Named::consumer(key, &known.name)
             },
             None => Named::unregistered(key),

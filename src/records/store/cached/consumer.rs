@@ -3,13 +3,14 @@
 //! There may be a million of them and of access tokens, so they hold only the fields that verification needs: with the overhead
 //! of the cache and all else that their use leaves in memory, a consumer and a token together stay below 1,950 bytes.
 
-use std::sync::OnceLock;
+use std::{net::IpAddr, sync::OnceLock};
 
 use super::{field_values::FieldValues, last_use::LastUse, records::CacheEntry, stamp::Stamp};
 use crate::{
     base::{
         clock::UnixTime,
         names::{ConsumerKey, Permission},
+        network::{self, Network},
         rate::Rate,
         secret::Secret,
     },
@@ -41,11 +42,12 @@ pub struct ConsumerCredentials {
     pub pinned: Box<[Pinned]>,
     /// [`Consumer::body_hash`] is [`BodyHash::Required`].
     pub needs_body_hash: bool,
+    from: Box<[Network]>,
     /// [`Consumer::rate`]
     pub rate: Option<Rate>,
     /// [`Consumer::enforce`]
     pub enforce: bool,
-    /// [`Consumer::enabled`]
+    /// [`Consumer::enabled`], which no consumer is that waits for approval.
     pub enabled: bool,
     /// [`Consumer::previous_secret`]
     pub previous_secret: Option<(Secret, UnixTime)>,
@@ -88,6 +90,7 @@ impl ConsumerCredentials {
                 })
                 .ok()
         });
+        let enabled = consumer.enabled && !consumer.is_unapproved();
         Self {
             key: consumer.key,
             secret: consumer.secret,
@@ -100,15 +103,21 @@ impl ConsumerCredentials {
             accept: consumer.accept.into_iter().collect(),
             pinned: consumer.pinned.into(),
             needs_body_hash: consumer.body_hash == Some(BodyHash::Required),
+            from: consumer.from.into(),
             rate: consumer.rate,
             enforce: consumer.enforce,
-            enabled: consumer.enabled,
+            enabled,
             previous_secret: consumer.previous_secret,
             values: OnceLock::new(),
             states: OnceLock::new(),
             last_use: LastUse::default(),
             stamp,
         }
+    }
+
+    /// Whether it may call from there.
+    pub fn may_call_from(&self, address: Option<IpAddr>) -> bool {
+        network::admit(self.from.iter().map(|network| &network.0), address)
     }
 
     /// The values of the identity headers of a call without a token; `None` if they are not valid in a field.
@@ -191,6 +200,7 @@ impl CacheEntry for ConsumerCredentials {
             accept,
             pinned,
             needs_body_hash,
+            from,
             rate,
             enforce,
             enabled,
@@ -212,6 +222,7 @@ impl CacheEntry for ConsumerCredentials {
             && *accept == old.accept
             && *pinned == old.pinned
             && *needs_body_hash == old.needs_body_hash
+            && *from == old.from
             && *rate == old.rate
             && *enforce == old.enforce
             && *enabled == old.enabled

@@ -23,20 +23,41 @@ CREATE TABLE countersign.consumers (
     accept text COLLATE "C" NOT NULL,
     pinned text COLLATE "C" NOT NULL,
     body_hash text COLLATE "C" CHECK (body_hash IN ('optional', 'required')),
+    "from" text COLLATE "C" NOT NULL,
     rate text COLLATE "C",
     name text COLLATE "C" NOT NULL,
     description text COLLATE "C",
     website text COLLATE "C",
+    contact text COLLATE "C",
     callbacks text COLLATE "C" NOT NULL,
     permissions text COLLATE "C" NOT NULL,
     dialect text COLLATE "C" CHECK (dialect IN ('rfc5849', 'legacy')),
     enforce boolean NOT NULL,
     enabled boolean NOT NULL,
+    owner text COLLATE "C",
+    registration text COLLATE "C" CHECK (registration IN ('waiting', 'unchecked', 'approved', 'declined')),
+    decision text COLLATE "C",
+    asked_callbacks text COLLATE "C" NOT NULL,
     created_at bigint NOT NULL,
+    CHECK (registration NOT IN ('waiting', 'declined') OR NOT enabled),
     CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
 );
 -- The overview lists previous secrets that still verify.
 CREATE INDEX consumers_in_grace ON countersign.consumers (previous_until) WHERE previous_until IS NOT NULL;
+-- A user cannot take the name of another consumer.
+CREATE INDEX consumers_by_name ON countersign.consumers (lower(name));
+-- Each page of an owner lists their consumers, and operators list those that wait for a decision.
+CREATE INDEX consumers_of_owner ON countersign.consumers (owner, key) WHERE owner IS NOT NULL;
+CREATE INDEX consumers_to_decide ON countersign.consumers (created_at, key)
+    WHERE registration = 'waiting' OR asked_callbacks <> '[]';
+
+-- The registrations by users in the last 24 hours, for their bounds: those of consumers that were removed since are among them.
+CREATE TABLE countersign.registrations (
+    consumer text COLLATE "C" PRIMARY KEY NOT NULL,
+    "user" text COLLATE "C" NOT NULL,
+    at bigint NOT NULL
+);
+CREATE INDEX registrations_by_time ON countersign.registrations (at);
 
 -- Keys of removed consumers, ids of removed users, and identifiers of access tokens that went with their consumer, or had
 -- ended and could come back from elsewhere; never to be used again.

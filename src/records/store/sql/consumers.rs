@@ -75,7 +75,7 @@ impl Store {
         .await
     }
 
-    /// Changes a consumer, unless `change` returns `false` or it could not sign any more.
+    /// Changes a consumer, unless `change` returns `false`, or it could not sign any more, or would be enabled and not approved.
     pub async fn update_consumer(
         &self,
         key: &ConsumerKey,
@@ -86,7 +86,8 @@ impl Store {
                 return Ok(Updated::Unknown);
             };
             let before = consumer.clone();
-            if !change(&mut consumer) || !consumer.can_sign() {
+            let is_wanted = change(&mut consumer);
+            if !is_wanted || !consumer.can_sign() || consumer.enabled && consumer.is_unapproved() {
                 return Ok(Updated::Refused);
             }
             replace(tx, &before, &consumer).await?;
@@ -267,7 +268,7 @@ pub(super) async fn put(tx: &mut Tx, consumer: &Consumer) -> Result<()> {
     ]);
     let replaced: Vec<_> = columns
         .iter()
-        .map(|(name, _)| format!("{name} = excluded.{name}"))
+        .map(|(name, _)| format!("\"{name}\" = excluded.\"{name}\""))
         .collect();
     let ending = format!("ON CONFLICT (key) DO UPDATE SET {}", replaced.join(", "));
     tx.insert("consumers", columns, &ending).await?;

@@ -12,18 +12,25 @@ pub(super) fn condition(filter: &RecordFilter, key: &str, after: &str) -> (Strin
         params.push(enabled.into());
         condition += &format!(" AND enabled = ${}", params.len());
     }
-    if let Some(q) = &filter.q {
-        // The tables have collations by which `lower` folds ASCII letters alone.
-        let pattern = q.to_ascii_lowercase().replace('!', "!!");
+    // The tables have collations by which `lower` folds ASCII letters alone.
+    let pattern = |text: &str| {
+        let pattern = text.to_ascii_lowercase().replace('!', "!!");
         let pattern = pattern.replace('%', "!%").replace('_', "!_");
-        params.push(escaped(&format!("%{pattern}%")).into());
+        Value::from(escaped(&format!("%{pattern}%")))
+    };
+    if let Some(contact) = &filter.contact {
+        params.push(pattern(contact));
+        condition += &format!(" AND lower(contact) LIKE ${} ESCAPE '!'", params.len());
+    }
+    if let Some(q) = &filter.q {
+        params.push(pattern(q));
         let like = format!("LIKE ${} ESCAPE '!'", params.len());
-        let text = match key {
-            "id" => "display_name",
-            _ => "description",
+        let texts = match key {
+            "id" => &["id", "name", "display_name"][..],
+            _ => &["key", "name", "description", "contact"],
         };
-        condition +=
-            &format!(" AND (lower({key}) {like} OR lower(name) {like} OR lower({text}) {like})");
+        let texts = texts.iter().map(|text| format!("lower({text}) {like}"));
+        condition += &format!(" AND ({})", Vec::from_iter(texts).join(" OR "));
     }
     (condition, params)
 }

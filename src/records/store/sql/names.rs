@@ -1,4 +1,4 @@
-//! The names of many records at once, and the states of consumers, for lists that show them beside keys and ids.
+//! The names of many records at once, and the states and contacts of consumers, for lists that show them beside keys and ids.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,15 @@ use super::{READ, Store};
 use crate::records::store::{Result, port::ListedConsumer, seal::Seal, value::Row};
 
 impl Store {
-    /// Finds the names and states of consumers that are registered here, by their keys.
+    /// Finds the names, states and contacts of consumers that are registered here, by their keys.
     pub async fn listed_consumers(&self, keys: &[&str]) -> Result<HashMap<String, ListedConsumer>> {
         let read = |row: &Row, _: &Seal| {
-            let (name, enabled) = (row.get("name")?, row.get("enabled")?);
-            Ok((row.get("key")?, ListedConsumer { name, enabled }))
+            let listed = ListedConsumer {
+                name: row.get("name")?,
+                enabled: row.get("enabled")?,
+                contact: row.get("contact")?,
+            };
+            Ok((row.get("key")?, listed))
         };
         self.run("listed_consumers", READ, async |tx| {
             let found = tx.rows_among("countersign.consumers", "key", keys, read);

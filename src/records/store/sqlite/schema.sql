@@ -26,20 +26,41 @@ CREATE TABLE consumers (
     accept TEXT NOT NULL,
     pinned TEXT NOT NULL,
     body_hash TEXT CHECK (body_hash IN ('optional', 'required')),
+    "from" TEXT NOT NULL,
     rate TEXT,
     name TEXT NOT NULL,
     description TEXT,
     website TEXT,
+    contact TEXT,
     callbacks TEXT NOT NULL,
     permissions TEXT NOT NULL,
     dialect TEXT CHECK (dialect IN ('rfc5849', 'legacy')),
     enforce INT NOT NULL,
     enabled INT NOT NULL,
+    owner TEXT,
+    registration TEXT CHECK (registration IN ('waiting', 'unchecked', 'approved', 'declined')),
+    decision TEXT,
+    asked_callbacks TEXT NOT NULL,
     created_at INTEGER NOT NULL,
+    CHECK (registration NOT IN ('waiting', 'declined') OR enabled = 0),
     CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
 ) STRICT;
 -- The overview lists previous secrets that still verify.
 CREATE INDEX consumers_in_grace ON consumers (previous_until) WHERE previous_until IS NOT NULL;
+-- A user cannot take the name of another consumer.
+CREATE INDEX consumers_by_name ON consumers (lower(name));
+-- Each page of an owner lists their consumers, and operators list those that wait for a decision.
+CREATE INDEX consumers_of_owner ON consumers (owner, key) WHERE owner IS NOT NULL;
+CREATE INDEX consumers_to_decide ON consumers (created_at, key)
+    WHERE registration = 'waiting' OR asked_callbacks <> '[]';
+
+-- The registrations by users in the last 24 hours, for their bounds: those of consumers that were removed since are among them.
+CREATE TABLE registrations (
+    consumer TEXT PRIMARY KEY NOT NULL,
+    "user" TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX registrations_by_time ON registrations (at);
 
 -- Keys of removed consumers, ids of removed users, and identifiers of access tokens that went with their consumer, or had
 -- ended and could come back from elsewhere; never to be used again.

@@ -85,7 +85,9 @@ fn describe(schema: &mut Value, fields: &[RecordField]) {
 fn property(field: &RecordField, is_request: bool) -> Value {
     // The schemas of these texts are stricter than the checks.
     let text = match field.schema {
-        "ShownText" | "Callback" | "WebPage" | "RsaPublicKey" if !is_request => {
+        "ShownText" | "Callback" | "WebPage" | "Contact" | "Network" | "RsaPublicKey"
+            if !is_request =>
+        {
             json!({ "type": "string" })
         }
         name => reference("schemas", name),

@@ -123,6 +123,9 @@ async fn check(
 ) -> Result<Result<Action, Conflict>> {
     match &record {
         Record::Consumer(consumer) if !consumer.can_sign() => return Ok(Err(Conflict::CannotSign)),
+        Record::Consumer(consumer) if consumer.enabled && consumer.is_unapproved() => {
+            return Ok(Err(Conflict::Unapproved));
+        }
         Record::Consumer(consumer) if !consumer.may_have_its_secret() => {
             return Ok(Err(Conflict::Incomplete("secret")));
         }
