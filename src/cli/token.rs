@@ -28,6 +28,9 @@ pub(super) enum Command {
         /// Only those whose last use, or issue if there was no use, is at least this long ago, such as 90d
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         unused_for: Option<Duration>,
+        /// Only those that are valid now and end within this time, such as 14d
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+        ends_within: Option<Duration>,
     },
     /// Shows an access token without its secret
     Show {
@@ -96,8 +99,13 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
     let manage = context.manage()?;
     match command {
         Command::Issue(args) => issue(args, context).await,
-        Command::List { whose, unused_for } => {
-            let filter = whose.filter(context).await?;
+        Command::List {
+            whose,
+            unused_for,
+            ends_within,
+        } => {
+            let mut filter = whose.filter(context).await?;
+            filter.ends = ends_within.map(|time| manage.ends_within(time));
             let page = async |last: Option<&AccessToken>, limit| {
                 let last = last.map(|last| &*last.token);
                 manage.tokens(filter.clone(), unused_for, last, limit).await

@@ -177,6 +177,8 @@ metrics! {
         with NamedCounters::new(["consumer", "result"], RESULTS, true);
     /// Calls signed with the previous secret of a consumer, during its grace.
     pub previous_secrets: Counter = "countersign_previous_secret_total";
+    /// Calls whose response named the end of their access token (tokens.announce).
+    pub ending_tokens: Counter = "countersign_ending_tokens_total";
     /// Verified calls that deviate from RFC 5849, by the deviation that their consumer is allowed.
     deviations: Family<1, Counter> = "countersign_deviations_total";
     /// Wrong signatures by the known mistake that makes them.

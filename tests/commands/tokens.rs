@@ -77,6 +77,28 @@ fn token_list_filters_by_user_and_consumer() {
 }
 
 #[test]
+fn token_list_finds_those_that_end_within_a_time() {
+    let workspace = workspace();
+    workspace.token("c", "alice");
+    workspace.configure("tokens.access_ttl = '10d'");
+    let ends = workspace.json("token issue --consumer c --user alice");
+    let revoked = workspace.json("token issue --consumer c --user alice");
+    let revoke = format!("token revoke {}", revoked["token"].as_str().unwrap());
+    workspace.run(&revoke).done();
+    let found = |list: &str| {
+        let tokens = workspace.json_lines(list).into_iter();
+        Vec::from_iter(tokens.map(|mut token| token["token"].take()))
+    };
+    assert_eq!(
+        found("token list --ends-within 14d"),
+        [ends["token"].clone()]
+    );
+    assert!(found("token list --ends-within 9d").is_empty());
+    assert!(found("token list --ends-within 14d --unused-for 1d").is_empty());
+    workspace.run("token list --ends-within soon").failed(2);
+}
+
+#[test]
 fn all_tokens_of_a_user_a_consumer_or_both_are_revoked_together() {
     let workspace = workspace();
     workspace.consumer("d");

@@ -25,7 +25,7 @@ macro_rules! contract {
                 ends_sessions_with_a_new_password, disabling_ends_everything_for_good,
                 removal_ends_everything_and_retires_the_id, lists_in_pages, tells_what_passwords_cost;
             tokens: keeps_every_field, refuses_a_token_that_could_not_be_used,
-                revokes_once_and_for_all, lists_by_user_and_consumer_in_pages, lists_the_longest_unused_first,
+                revokes_once_and_for_all, lists_by_user_and_consumer_in_pages, lists_the_longest_unused_first, lists_what_ends_in_a_time,
                 keeps_the_latest_use, keeps_many_uses, revokes_all_of_a_user_and_a_consumer, finds_what_is_unused;
             flow: keeps_a_request_token, has_a_limit_for_the_open_ones_of_a_consumer, finds_it_by_the_token_of_its_redirect,
                 records_one_decision, an_expired_token_is_not_decided,

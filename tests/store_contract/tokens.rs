@@ -204,8 +204,45 @@ pub(crate) async fn lists_the_longest_unused_first<B: Backend>() {
     assert_eq!(recent("", "d", None, 9).await, "2");
 }
 
+pub(crate) async fn lists_what_ends_in_a_time<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    for (token, end) in [
+        ("1", None),
+        ("2", Some(4)),
+        ("3", Some(5)),
+        ("4", Some(9)),
+        ("5", Some(10)),
+        ("6", Some(7)),
+    ] {
+        let token = AccessToken {
+            expires_at: end.map(later),
+            ..access_token(token, "c", "u")
+        };
+        store.issue_access_token(token).await.unwrap();
+    }
+    let revoked = store.revoke_access_token("6", later(0), None).await;
+    assert!(revoked.unwrap());
+    let filter = |user: &str| TokenFilter {
+        ends: Some((later(4), later(9))),
+        user: user.parse().ok(),
+        ..TokenFilter::default()
+    };
+    let text = |tokens: Vec<AccessToken>| {
+        let tokens = tokens.into_iter().map(|token| token.token);
+        tokens.collect::<String>()
+    };
+    let listed = store.access_tokens(&filter(""), None, 9).await;
+    assert_eq!(text(listed.unwrap()), "34");
+    let listed = store.access_tokens(&filter("u"), Some("3"), 9).await;
+    assert_eq!(text(listed.unwrap()), "4");
+    let start = (UnixTime(0), "");
+    let listed = store.idle_access_tokens(&filter(""), start, 9).await;
+    assert_eq!(text(listed.unwrap()), "34");
+    assert_eq!(store.count_access_tokens(&filter("v"), 9).await.unwrap(), 0);
+}
+
 /// A use at a time, by a caller with an address of its own.
-fn used(token: &str, at: u64) -> TokenUse {
+pub(crate) fn used(token: &str, at: u64) -> TokenUse {
     TokenUse {
         token: token.to_owned(),
         last_used_at: later(at),

@@ -272,6 +272,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                     request_ttl: Duration::from_secs(600),
                     access_ttl: Lifetime(None),
                     access_idle: Lifetime(None),
+                    announce: None,
                 },
                 other_urls: Vec::new(),
                 token_paths: Vec::new(),

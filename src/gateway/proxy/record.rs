@@ -4,12 +4,14 @@ mod report;
 
 use std::{borrow::Cow, net::IpAddr, rc::Rc, time::Duration};
 
-use http::{HeaderMap, HeaderValue, Method, Response, Uri, Version, header, request::Parts};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, Version, header, request::Parts,
+};
 use tokio::time::Instant;
 
 use super::{Current, InFlight};
 use crate::{
-    base::names::UserId,
+    base::{clock::UnixTime, names::UserId},
     gateway::launch::Launch,
     provider::respond::{Failure, facts::Facts},
     request::{
@@ -34,6 +36,9 @@ use crate::{
     },
     wire::server::response::{BodyEnd, BodyWatcher, Cut, ResponseBody},
 };
+
+/// The end of the access token of a call, in a response to it.
+static TOKEN_EXPIRES: HeaderName = HeaderName::from_static("x-auth-token-expires");
 
 /// The part of the service that a request is for.
 #[derive(Debug, Clone, Copy)]
@@ -171,8 +176,8 @@ impl RequestRecord {
         };
     }
 
-    /// Makes the response the one that is sent. It announces the end of OAuth 1.0a and the rate to its signer, and the
-    /// record ends with its body. `request` are the fields of the request.
+    /// Makes the response the one that is sent. It announces the end of OAuth 1.0a, the end of the token and the rate to its
+    /// signer, and the record ends with its body. `request` are the fields of the request.
     pub fn respond(
         mut self: Box<Self>,
         response: &mut Response<ResponseBody>,
@@ -191,10 +196,24 @@ impl RequestRecord {
         {
             sunset.announce(response.headers_mut(), signer);
         }
+        if let Some(end) = self.token_end()
+            && let Ok(end) = HeaderValue::try_from(end.to_string())
+        {
+            response.headers_mut().insert(&TOKEN_EXPIRES, end);
+            self.current.shared.metrics.ending_tokens.inc();
+        }
         if let Some(quota) = &self.facts.quota {
             quota.announce(response.headers_mut());
         }
         response.body_mut().watched_by(self);
+    }
+
+    /// The end of the token that signed, in the time before it that `tokens.announce` says.
+    fn token_end(&self) -> Option<UnixTime> {
+        let live = &self.current.live;
+        let lead = live.authorizer.verify.tokens.announce?;
+        let end = self.permit.as_ref()?.token_end()?;
+        (live.endpoints.clock.now().after(lead) >= end).then_some(end)
     }
 
     /// Whether the response is a token response or a rejection, and not a page.

@@ -110,6 +110,12 @@ impl Management {
         }
     }
 
+    /// The times at which a token ends that has not ended, and does within this time.
+    pub fn ends_within(&self, time: Duration) -> (UnixTime, UnixTime) {
+        let now = self.clock.now();
+        (now, now.after(time))
+    }
+
     /// The filter, for tokens alone that are unused for this long.
     fn narrowed(&self, filter: TokenFilter, unused_for: Option<Duration>) -> TokenFilter {
         TokenFilter {

@@ -1,6 +1,6 @@
 //! `req_acc_token`: exchanges a request token for an access token (RFC 5849 §2.3).
 
-use super::{Endpoints, user_field::UserField};
+use super::{EXPIRES_IN, Endpoints, seconds_until, user_field::UserField};
 use crate::{
     base::{random, secret::Secret},
     provider::{
@@ -68,6 +68,8 @@ pub(super) async fn respond(
                 ("oauth_token", access_token.token.as_str()),
                 ("oauth_token_secret", &secret),
             ];
+            let expires_in = access_token.expires_at.map(|end| seconds_until(end, now));
+            pairs.extend(expires_in.as_deref().map(|seconds| (EXPIRES_IN, seconds)));
             let described = endpoints.user_parameters.iter();
             pairs
                 .extend(described.filter_map(|(name, field)| Some((&**name, field.value(&user)?))));

@@ -16,7 +16,7 @@ use http_body::Body as _;
 pub use self::exchange::BearerExchange;
 use self::{scope::ScopeSettings, user_field::UserField};
 use crate::{
-    base::clock::Clock,
+    base::clock::{Clock, UnixTime},
     oauth::{Deviation, LocationRule},
     provider::respond::facts::Facts,
     provider::respond::{Failure, OwnResponse},
@@ -34,6 +34,14 @@ use crate::{
     },
     wire::server::{buffered::API_FORMS, request::RequestBody},
 };
+
+/// The parameter of a token response with the seconds until the token ends (OAuth Session 1.0).
+const EXPIRES_IN: &str = "oauth_expires_in";
+
+/// Its value for a token that ends at `end`.
+fn seconds_until(end: UnixTime, now: UnixTime) -> String {
+    end.0.saturating_sub(now.0).to_string()
+}
 
 /// The services and the configuration of the endpoints.
 pub struct Endpoints {

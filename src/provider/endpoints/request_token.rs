@@ -1,6 +1,6 @@
 //! `req_req_token`: issues a request token (RFC 5849 §2.1).
 
-use super::Endpoints;
+use super::{EXPIRES_IN, Endpoints, seconds_until};
 use crate::{
     base::random,
     oauth::{Deviation, ProtocolParameter, ShapeError},
@@ -58,6 +58,7 @@ pub(super) async fn respond(
             ("oauth_token", &token.token),
             ("oauth_token_secret", &token.secret.expose_text()),
             ("oauth_callback_confirmed", "true"),
+            (EXPIRES_IN, &seconds_until(token.expires_at, now)),
         ],
         Verdict::RequestTokenIssued,
     );

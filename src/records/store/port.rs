@@ -279,6 +279,8 @@ pub struct TokenFilter {
     pub unused_since: Option<UnixTime>,
     /// Only those that are not revoked.
     pub live: bool,
+    /// Only those that are not revoked and end after the first time, at the second one at the latest.
+    pub ends: Option<(UnixTime, UnixTime)>,
 }
 
 /// The beginning of a batch of [`Store::reseal`](super::Store::reseal); the default is the first secret.

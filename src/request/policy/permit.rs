@@ -11,7 +11,10 @@ use super::{
     operations::{Found, ParameterHeader},
 };
 use crate::{
-    base::names::{ConsumerKey, Permission, UserId},
+    base::{
+        clock::UnixTime,
+        names::{ConsumerKey, Permission, UserId},
+    },
     oauth::Parameters,
     records::store::cached::{ConsumerCredentials, FieldValues, LocalAccess},
     request::verify::{Credential, Verified},
@@ -196,6 +199,14 @@ impl Permit {
     pub fn token(&self) -> Option<&str> {
         match &self.bearer {
             Bearer::Consumer(access) => Some(&access.token),
+            Bearer::Application(_) | Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
+    }
+
+    /// The end of that token; `None`: it has none.
+    pub fn token_end(&self) -> Option<UnixTime> {
+        match &self.bearer {
+            Bearer::Consumer(access) => access.expires_at,
             Bearer::Application(_) | Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
         }
     }

@@ -7,7 +7,8 @@ use serde::Deserializer;
 use super::advice::Advice;
 use crate::{
     base::settings::{
-        DAY, LONGEST, Lifetime, choices, filled, one_of, plain_values, seconds, section, texts,
+        DAY, LONGEST, Lifetime, choices, filled, one_of, optional_seconds, plain_values, seconds,
+        section, texts,
     },
     oauth::{MethodSet, SignatureMethod},
     records::store::record::{BodyHash, Dialect},
@@ -58,6 +59,8 @@ section! {
         access_ttl: Lifetime = "never", reload;
         /// Unused access tokens expire after this.
         access_idle: Lifetime = "never", reload;
+        /// Responses to verified calls name the end of their access token this long before it: the field X-Auth-Token-Expires.
+        #[serde(default, deserialize_with = "optional_seconds::<LONGEST, _>")] announce: Option<Duration> [else "off": "7d"], reload;
     }
 }
 

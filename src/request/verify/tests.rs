@@ -114,6 +114,7 @@ impl Setup {
                     request_ttl: IDLE,
                     access_ttl: Lifetime(None),
                     access_idle: Lifetime(Some(IDLE)),
+                    announce: None,
                 },
                 other_urls: Vec::new(),
                 token_paths: Vec::new(),

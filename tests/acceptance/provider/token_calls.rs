@@ -3,11 +3,14 @@
 //! Promise (Signatures): A consumer that is restricted to its RSA key cannot sign with its secret.
 //! Promise (Signatures): The access token response has only those facts about the user that the operator allows.
 
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
 use crate::support::{
-    Call, Placement, Proxy, Scene, Upstream,
+    Call, Placement, Proxy, Reply, Scene, Upstream,
     legs::LOGIN,
     legs::REVOKE_TOKEN,
     legs::{ACCESS_TOKEN, REQUEST_TOKEN, asks, exchanges, query_value, token_of},
+    now,
     proxy::CALLBACK,
     proxy::Token,
     signer::encode,
@@ -44,6 +47,53 @@ fn empty_posts() -> Vec<(&'static str, Call)> {
             post().bytes(b"").header("Accept", "*/*"),
         ),
     ]
+}
+
+#[test]
+fn consumers_learn_when_their_tokens_end() {
+    const EXPIRES: &str = "x-auth-token-expires";
+
+    let api = Upstream::replying(|seen| match &*seen.target {
+        "/own" => Reply::ok("fine").header("X-Auth-Token-Expires", "never"),
+        _ => Reply::ok("fine"),
+    });
+    let mut proxy = Proxy::with(&api, "tokens.request_ttl = '5m'");
+    let (consumer, user) = proxy.shop();
+    let asked = proxy.send(asks(&consumer, CALLBACK));
+    asked.tells("oauth_expires_in", "300");
+    let request_token = token_of(&asked);
+    let verifier = proxy.verifier(&request_token, &user);
+    let endless = proxy.send(exchanges(&consumer, &request_token, &verifier));
+    assert_eq!(endless.form("oauth_expires_in"), None);
+    let endless = token_of(&endless);
+
+    proxy.reload("tokens = { access_ttl = '8d', announce = '7d' }");
+    let request_token = proxy.request_token(&consumer, CALLBACK);
+    let verifier = proxy.verifier(&request_token, &user);
+    let later = proxy.send(exchanges(&consumer, &request_token, &verifier));
+    later.tells("oauth_expires_in", "691200");
+    let later = token_of(&later);
+    proxy.reload("tokens = { access_ttl = '6d', announce = '7d' }");
+    let soon = proxy.token(&consumer, &user);
+    let call = |target: &str, token| Call::get(target).by(&consumer).with(token);
+    let announced = |call: Call| proxy.passes(call).header(EXPIRES).map(str::to_owned);
+
+    // A token without an end, or with one that is far, is not announced, and the API's own field stays.
+    assert_eq!(announced(call("/", &endless)), None);
+    assert_eq!(announced(call("/", &later)), None);
+    assert_eq!(announced(call("/own", &later)).as_deref(), Some("never"));
+    let end = |text: &str| OffsetDateTime::parse(text, &Rfc3339).unwrap();
+    for target in ["/", "/own"] {
+        let text = announced(call(target, &soon)).expect("the end of the token");
+        let left = end(&text).unix_timestamp() - i64::try_from(now()).unwrap();
+        assert!((518_000..=518_400).contains(&left), "{text}");
+    }
+    // Nobody else learns it.
+    let forged = proxy.served(call("/", &soon).key("wrong"));
+    forged.has_status(401);
+    assert_eq!(forged.header(EXPIRES), None);
+    let counted = proxy.metric("countersign_ending_tokens_total");
+    assert_eq!(counted, 2.0);
 }
 
 #[test]

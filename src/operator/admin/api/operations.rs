@@ -199,7 +199,7 @@ pub(super) static OPERATIONS: [ApiOperation; 29] = [
         .fails(&[404]),
     operation(Method::GET, "/v1/tokens", "listTokens", |call| Box::pin(call.list_tokens()))
         .summary("Lists access tokens that are not revoked, the longest unused first")
-        .query(&["consumer", "user", "unused_for", PAGE[0], PAGE[1]])
+        .query(&["consumer", "user", "unused_for", "ends_within", PAGE[0], PAGE[1]])
         .shows(200, "TokenPage"),
     operation(Method::POST, "/v1/tokens", "issueToken", |call| Box::pin(call.issue_token()))
         .summary("Issues an access token without the browser flow, and shows its secret this once")

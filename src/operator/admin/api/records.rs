@@ -379,7 +379,9 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_tokens(&self) -> ApiResult {
-        let (page, filter) = (self.page()?, self.token_filter()?);
+        let (page, mut filter) = (self.page()?, self.token_filter()?);
+        let ends_within = self.query.duration("ends_within")?;
+        filter.ends = ends_within.map(|time| self.backend.manage.ends_within(time));
         let unused_for = self.query.duration("unused_for")?;
         let after = match page.cursor {
             None => (UnixTime(0), ""),

@@ -301,6 +301,15 @@ fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value
     if filter.live {
         condition += " AND revoked_at IS NULL";
     }
+    if let Some((after, last)) = filter.ends {
+        let number = params.len();
+        params.extend([after.into(), last.into()]);
+        condition += &format!(
+            " AND revoked_at IS NULL AND expires_at > ${} AND expires_at <= ${}",
+            number + 1,
+            number + 2
+        );
+    }
     let user = filter.user.as_ref().map(UserId::as_str);
     let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
     for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {
