@@ -259,6 +259,7 @@ error-method-text = استخدم الزر أو الرابط في هذا المو
 error-malformed = هذا الرابط غير صالح
 error-malformed-no-request = الرابط غير مكتمل. عُد إلى التطبيق وابدأ من جديد.
 error-malformed-twice = يحدد الرابط شيئًا ما مرتين.
+error-malformed-permission = يحدد الرابط إذنًا لا يحق للتطبيق طلبه.
 error-malformed-decision = لا يحتوي النموذج الذي أرسله متصفحك على أي قرار.
 error-malformed-form = تتعذر قراءة النموذج الذي أرسله متصفحك.
 error-malformed-user = لا يحدد الخادم الوكيل الأمامي مستخدمًا واحدًا.

@@ -223,6 +223,7 @@ error-method-text = Benutzen Sie die Schaltfläche oder den Link auf dieser Webs
 error-malformed = Dieser Link ist ungültig
 error-malformed-no-request = Der Link ist unvollständig. Gehen Sie zurück zur Anwendung und beginnen Sie von vorn.
 error-malformed-twice = Eine Angabe steht doppelt im Link.
+error-malformed-permission = Er nennt eine Berechtigung, um die die Anwendung nicht bitten darf.
 error-malformed-decision = Das Formular, das Ihr Browser gesendet hat, nennt keine Entscheidung.
 error-malformed-form = Das Formular, das Ihr Browser gesendet hat, ist nicht lesbar.
 error-malformed-user = Der vorgeschaltete Proxy nennt nicht genau einen Benutzer.

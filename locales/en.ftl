@@ -265,6 +265,7 @@ error-method-text = Use the button or the link on this site.
 error-malformed = This link is broken
 error-malformed-no-request = The link is incomplete. Go back to the application and start again.
 error-malformed-twice = It names something twice.
+error-malformed-permission = It asks for a permission that the application may not ask for.
 error-malformed-decision = The form that your browser sent names no decision.
 error-malformed-form = The form that your browser sent cannot be read.
 error-malformed-user = The proxy in front does not name one user.

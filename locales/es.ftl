@@ -226,6 +226,7 @@ error-method-text = Use el botón o el enlace de este sitio.
 error-malformed = Este enlace no funciona
 error-malformed-no-request = No indica ninguna solicitud. Vuelva a la aplicación y empiece de nuevo.
 error-malformed-twice = Indica algo dos veces.
+error-malformed-permission = Indica un permiso que la aplicación no puede solicitar.
 error-malformed-decision = El formulario que envió su navegador no contiene ninguna decisión.
 error-malformed-form = El formulario que envió su navegador no se puede leer.
 error-malformed-user = El proxy que está delante no indica un único usuario.

@@ -226,6 +226,7 @@ error-method-text = Utilisez le bouton ou le lien de ce site.
 error-malformed = Ce lien ne fonctionne pas
 error-malformed-no-request = Il ne désigne aucune demande. Retournez à l’application et recommencez.
 error-malformed-twice = Il indique deux fois la même chose.
+error-malformed-permission = Il indique une autorisation que l’application ne peut pas demander.
 error-malformed-decision = Le formulaire envoyé par votre navigateur ne contient aucune décision.
 error-malformed-form = Le formulaire envoyé par votre navigateur est illisible.
 error-malformed-user = Le proxy placé devant ce service ne désigne pas un seul utilisateur. Adressez-vous à l’exploitant.

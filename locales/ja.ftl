@@ -177,6 +177,7 @@ error-method-text = このサイトのボタンまたはリンクを使ってく
 error-malformed = このリンクは正しくありません
 error-malformed-no-request = リンクが不完全です。アプリケーションに戻り、最初からやり直してください。
 error-malformed-twice = 同じ項目が二重に指定されています。
+error-malformed-permission = アプリケーションが求めることのできない権限が指定されています。
 error-malformed-decision = ブラウザーが送信したフォームに、許可または拒否の選択がありません。
 error-malformed-form = ブラウザーが送信したフォームを読み取れません。
 error-malformed-user = 前段のプロキシが一人のユーザーを特定していません。

@@ -177,6 +177,7 @@ error-method-text = 이 사이트의 버튼이나 링크를 사용하세요.
 error-malformed = 잘못된 링크입니다
 error-malformed-no-request = 링크가 완전하지 않습니다. 앱으로 돌아가 처음부터 다시 시작하세요.
 error-malformed-twice = 같은 항목이 두 번 지정되어 있습니다.
+error-malformed-permission = 앱이 요청할 수 없는 권한이 지정되어 있습니다.
 error-malformed-decision = 브라우저가 보낸 양식에 선택한 내용이 없습니다.
 error-malformed-form = 브라우저가 보낸 양식을 읽을 수 없습니다.
 error-malformed-user = 앞단의 프록시가 한 명의 사용자를 지정하지 않았습니다.

@@ -226,6 +226,7 @@ error-method-text = Use o botão ou o link deste site.
 error-malformed = Este link não funciona
 error-malformed-no-request = Ele não indica nenhum pedido. Volte ao aplicativo e comece de novo.
 error-malformed-twice = Ele indica algo duas vezes.
+error-malformed-permission = Ele indica uma permissão que o aplicativo não pode pedir.
 error-malformed-decision = O formulário que seu navegador enviou não contém nenhuma decisão.
 error-malformed-form = Não foi possível ler o formulário que seu navegador enviou.
 error-malformed-user = O proxy à frente deste serviço não indica um único usuário.

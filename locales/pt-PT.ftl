@@ -226,6 +226,7 @@ error-method-text = Utilize o botão ou a ligação deste site.
 error-malformed = Esta ligação não funciona
 error-malformed-no-request = A ligação está incompleta. Volte à aplicação e comece de novo.
 error-malformed-twice = Indica algo duas vezes.
+error-malformed-permission = Indica uma permissão que a aplicação não pode pedir.
 error-malformed-decision = O formulário enviado pelo seu navegador não contém nenhuma decisão.
 error-malformed-form = Não foi possível ler o formulário enviado pelo seu navegador.
 error-malformed-user = O proxy à frente deste serviço não indica um único utilizador.

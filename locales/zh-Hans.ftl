@@ -177,6 +177,7 @@ error-method-text = 请使用本网站上的按钮或链接。
 error-malformed = 此链接无效
 error-malformed-no-request = 链接不完整。请返回应用并重新开始。
 error-malformed-twice = 同一项内容出现了两次。
+error-malformed-permission = 其中包含该应用无权请求的权限。
 error-malformed-decision = 浏览器发送的表单中没有您的选择。
 error-malformed-form = 无法读取浏览器发送的表单。
 error-malformed-user = 前端代理未指明唯一的用户。

@@ -177,6 +177,7 @@ error-method-text = 請使用本網站上的按鈕或連結。
 error-malformed = 此連結無效
 error-malformed-no-request = 連結不完整。請返回應用程式並重新開始。
 error-malformed-twice = 同一項內容出現了兩次。
+error-malformed-permission = 其中包含該應用程式無權要求的權限。
 error-malformed-decision = 瀏覽器送出的表單中沒有您的選擇。
 error-malformed-form = 無法讀取瀏覽器送出的表單。
 error-malformed-user = 前端代理伺服器未指明唯一的使用者。

@@ -2,7 +2,7 @@
 
 use countersign::base::clock::UnixTime;
 use countersign::records::store::{
-    port::{ConsentDecision, Decided, Issued},
+    port::{ConsentDecision, Decided, Exchanged, Issued},
     record::{Callback, Consumer, RequestToken, RequestTokenState},
 };
 
@@ -180,10 +180,33 @@ pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>()
     assert_eq!(decide("r", &u).await, Decided::Recorded);
 }
 
+pub(crate) async fn a_decision_gives_no_more_than_was_asked_for<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    let asked = RequestToken {
+        permissions: ["read", "write:all"].map(id).into(),
+        ..request_token("r", "c")
+    };
+    store.issue_request_token(asked, 9).await.unwrap();
+    let some = ConsentDecision::Allow {
+        permissions: ["admin", "write:all"].map(id).into(),
+        verifier: VERIFIER.into(),
+        redirect_token: None,
+        expires_at: later(1200),
+    };
+    let user = id("u");
+    decide_as(&store, "r", &user, some, NOW).await.unwrap();
+    let exchanged = store.exchange(exchange("r", "c")).await.unwrap();
+    let Exchanged::Exchanged { access_token, .. } = exchanged else {
+        panic!("{exchanged:?}");
+    };
+    assert_eq!(access_token.permissions, ["write:all"].map(id));
+}
+
 pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     ask(&store, "r").await;
     let shorter = ConsentDecision::Allow {
+        permissions: vec![],
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(60),
@@ -206,6 +229,7 @@ pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
                 let decision = match number % 3 {
                     0 => ConsentDecision::Deny,
                     _ => ConsentDecision::Allow {
+                        permissions: vec![],
                         verifier: format!("verifier {number}").into(),
                         redirect_token: Some(format!("redirect {number}")),
                         expires_at: later(1200),

@@ -175,6 +175,7 @@ pub(crate) fn id<T: FromStr<Err: Debug>>(text: &str) -> T {
 /// [`allow`] with another token on the redirect.
 pub(crate) fn with_redirect_token() -> ConsentDecision {
     ConsentDecision::Allow {
+        permissions: request_token("", "c").permissions,
         verifier: VERIFIER.into(),
         redirect_token: Some("redirect".to_owned()),
         expires_at: later(1200),
@@ -186,6 +187,7 @@ pub(crate) const VERIFIER: &str = "the verifier";
 
 pub(crate) fn allow() -> ConsentDecision {
     ConsentDecision::Allow {
+        permissions: request_token("", "c").permissions,
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(1200),

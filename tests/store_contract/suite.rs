@@ -28,7 +28,7 @@ macro_rules! contract {
                 revokes_once_and_for_all, lists_by_user_and_consumer_in_pages, lists_the_longest_unused_first, lists_what_ends_in_a_time,
                 keeps_the_latest_use, keeps_many_uses, revokes_all_of_a_user_and_a_consumer, finds_what_is_unused;
             flow: keeps_a_request_token, has_a_limit_for_the_open_ones_of_a_consumer, finds_it_by_the_token_of_its_redirect,
-                records_one_decision, an_expired_token_is_not_decided,
+                records_one_decision, a_decision_gives_no_more_than_was_asked_for, an_expired_token_is_not_decided,
                 refuses_decisions_for_what_is_gone_or_disabled, counts_the_lifetime_anew,
                 of_racing_decisions_one_is_recorded;
             exchange: gives_one_access_token, takes_the_token_of_the_redirect,

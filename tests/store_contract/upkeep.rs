@@ -267,12 +267,7 @@ pub(crate) async fn everything_is_there_when_opened_again<B: Backend>() {
     authorize(&store, decision).await;
     ask(&store, "used").await;
     let user = id("u");
-    let simple = ConsentDecision::Allow {
-        verifier: VERIFIER.into(),
-        redirect_token: None,
-        expires_at: later(1200),
-    };
-    decide_as(&store, "used", &user, simple, NOW).await.unwrap();
+    decide_as(&store, "used", &user, allow(), NOW).await.unwrap();
     store.exchange(exchange("used", "c")).await.unwrap();
     open_session(&store, 1, "u").await;
     let records = exported(&store).await;

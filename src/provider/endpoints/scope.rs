@@ -12,9 +12,9 @@ use crate::{
 };
 
 section! {
-    /// How a consumer says at the request token call which of its permissions it wants; otherwise it gets all.
+    /// How a consumer says at the request token call, or in the address of the authorization page, which of its permissions it wants; otherwise it gets all.
     ScopeSettings["scope"] {
-        /// The parameters that name permissions. At most one of them is sent. The realm of the Authorization header names permissions too, if one of its names is a permission of the consumer.
+        /// The parameters that name permissions. At most one of them is sent. The realm of the Authorization header names permissions too, and so does the address of the page, if one of their names is a permission that the consumer may ask for.
         #[serde(deserialize_with = "distinct")] names: Vec<ScopeName> = ["scope"], reload;
         /// The characters that separate the permissions in a value.
         separators: String = " ,", reload;
@@ -31,7 +31,7 @@ impl Text for ScopeName {
     const EXPECTED: &'static str = PARAMETER;
 
     fn parse(text: &str) -> Result<Self, Reason> {
-        match is_parameter(text) {
+        match is_parameter(text) && text != "mode" {
             true => Ok(Self(text.to_owned())),
             false => Err("".into()),
         }
@@ -47,7 +47,8 @@ const REPEATED: &str = "is sent more than once";
 
 impl ScopeSettings {
     /// Narrows a consumer's registered permissions, in their order, to those that the call asks for. `sent` has the signed
-    /// parameters, decoded, and `realm` is that of the Authorization header: no signature covers it, and it can only narrow.
+    /// parameters, decoded, and `realm` is that of the Authorization header, or the parameter of the authorization page: no
+    /// signature covers it, and it can only narrow.
     ///
     /// # Errors
     /// [`IssueRejection::Scope`]: `400 parameter_rejected` on the request token call.
@@ -89,12 +90,14 @@ impl ScopeSettings {
             .collect())
     }
 
+    /// The names of the parameters.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &*name.0)
+    }
+
     /// The name of a parameter, if it is one of `names`.
     fn name(&self, name: &[u8]) -> Option<&str> {
-        let mut names = self.names.iter();
-        names
-            .find(|known| known.0.as_bytes() == name)
-            .map(|known| &*known.0)
+        self.names().find(|known| known.as_bytes() == name)
     }
 
     fn split<'v>(&self, value: &'v [u8]) -> Vec<&'v [u8]> {

@@ -128,7 +128,7 @@ impl PageRequest<'_> {
         let token = self.page_parameter(ProtocolParameter::Token)?;
         let token = token.filter(|token| !token.is_empty());
         let token = token.ok_or(PageError::Malformed("error-malformed-no-request"))?;
-        let here = self.here(&token);
+        let here = self.here(&token)?;
         let (decision, switch) = (self.field("decision"), self.field("switch"));
         if self.form.is_none() {
             return self.show(&here, &token).await;
@@ -151,16 +151,34 @@ impl PageRequest<'_> {
     }
 
     /// The path and query by which the browser came, for the forms to come back to.
-    fn here(&self, token: &str) -> String {
+    fn here(&self, token: &str) -> Result<String, PageError> {
         let token = utf8_percent_encode(token, ESCAPED);
-        match self.path {
+        let mut here = match self.path {
             Some(path) => {
                 let separator = if path.has_query() { '&' } else { '?' };
                 let path = format!("{path}{separator}oauth_token={token}");
                 self.frame.in_same_language(path)
             }
             None => format!("{}&oauth_token={token}", self.frame.link("auth_req_token")),
+        };
+        if let Some((name, scope)) = self.scope()? {
+            let scope = utf8_percent_encode(&scope, ESCAPED);
+            here.push_str(&format!("&{name}={scope}"));
         }
+        Ok(here)
+    }
+
+    /// The parameter of the address that names permissions.
+    fn scope(&self) -> Result<Option<(&str, String)>, PageError> {
+        let mut scope = None;
+        for name in self.pages.rules.scope.names() {
+            if let Some(value) = self.parameter(name)?
+                && scope.replace((name, value)).is_some()
+            {
+                return Err(PageError::Malformed("error-malformed-twice"));
+            }
+        }
+        Ok(scope)
     }
 
     /// Shows the request for a decision, or the user's decision.
@@ -199,7 +217,7 @@ impl PageRequest<'_> {
         }
         let token = self.store().request_token(token).await?;
         let token = token.filter(|token| token.state != RequestTokenState::Voided);
-        let token = token.ok_or(PageError::TokenUnknown)?;
+        let mut token = token.ok_or(PageError::TokenUnknown)?;
         let named = self.page_parameter(ProtocolParameter::ConsumerKey)?;
         if named.is_some_and(|named| named != token.consumer.as_str()) {
             return Err(PageError::TokenUnknown.into());
@@ -220,6 +238,13 @@ impl PageRequest<'_> {
         };
         callback::accept(&consumer.callbacks, sent.as_bytes())
             .map_err(|_| PageError::CallbackRefused)?;
+        if let Some((_, scope)) = self.scope()? {
+            let none = std::iter::empty();
+            let rules = &self.pages.rules.scope;
+            let narrowed = rules.narrow(&token.permissions, none, Some(scope.as_bytes()));
+            let unknown = PageError::Malformed("error-malformed-permission");
+            token.permissions = narrowed.map_err(|_| unknown.about(&consumer))?;
+        }
         Ok(Asked { token, consumer })
     }
 
@@ -290,6 +315,7 @@ impl PageRequest<'_> {
         let is_renamed = dialect == Dialect::Legacy && !is_oob;
         let (event, decision) = if allows {
             let decision = ConsentDecision::Allow {
+                permissions: asked.token.permissions.clone(),
                 verifier: match is_oob {
                     true => random::oob_verifier()?,
                     false => random::verifier()?,

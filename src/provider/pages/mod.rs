@@ -31,6 +31,7 @@ use crate::{
     },
     oauth::ProtocolParameter,
     provider::{
+        endpoints::scope::ScopeSettings,
         issue::callback::ESCAPED,
         login::{
             LoginBackend, PasswordPool, Throttle, header::UserHeaders, settings::LoginSettings,
@@ -94,6 +95,8 @@ pub struct PageRules {
     pub tokens: TokenSettings,
     /// `signature.default_dialect`, for consumers without one.
     pub default_dialect: Dialect,
+    /// How the address of the authorization page names permissions.
+    pub scope: ScopeSettings,
     /// The texts of permissions. One without an entry is called by its name.
     pub permissions: Vec<PermissionSettings>,
     /// Consumers learn the display name of a user (`tokens.profile`).

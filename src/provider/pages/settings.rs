@@ -11,7 +11,10 @@ use crate::{
         settings::{one_of, plain_values, section, text},
     },
     oauth::ProtocolParameter,
-    provider::respond::settings::{PARAMETER, is_parameter},
+    provider::{
+        endpoints::scope::ScopeSettings,
+        respond::settings::{PARAMETER, is_parameter},
+    },
     request::route::{FlowPath, settings::FlowSettings},
 };
 
@@ -48,10 +51,11 @@ section! {
 
 impl AuthorizePageSettings {
     /// The parameters of the authorization page that the configuration names.
-    pub fn parameters(&self, flow: &FlowSettings) -> Vec<String> {
+    pub fn parameters(&self, flow: &FlowSettings, scope: &ScopeSettings) -> Vec<String> {
         let demanded = flow.authorize_paths.iter().flat_map(FlowPath::names);
         let renamed = self.page_parameters.0.iter().map(|(name, _)| &**name);
-        demanded.chain(renamed).map(str::to_owned).collect()
+        let named = demanded.chain(renamed).chain(scope.names());
+        named.map(str::to_owned).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     base::{
         clock::UnixTime,
-        names::{ConsumerKey, UserId},
+        names::{ConsumerKey, Permission, UserId},
         secret::Secret,
     },
     telemetry::audit::CommandRecord,
@@ -74,6 +74,8 @@ pub enum Issued {
 pub enum ConsentDecision {
     /// The user lets the consumer act.
     Allow {
+        /// The permissions on the page; those that the token does not ask for are left out.
+        permissions: Vec<Permission>,
         /// The verifier that the consumer must send at the exchange.
         verifier: Secret,
         /// Dialect `legacy`: the token put on the redirect.

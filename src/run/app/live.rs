@@ -192,7 +192,7 @@ pub fn theme(config: &Config, listener: SocketAddr) -> Result<Theme, PageFileErr
         origin: config.base_url(listener).to_string(),
         path: config.flow.path.clone(),
         page_paths: paths.map(str::to_owned).collect(),
-        page_parameters: config.authorize_page.parameters(&config.flow),
+        page_parameters: (config.authorize_page).parameters(&config.flow, &config.scope),
         permissions: config.permission.iter().map(|it| it.name.clone()).collect(),
     })
 }
@@ -207,6 +207,7 @@ fn page_rules(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> Pag
         user_headers: config.password_check.user_headers(&config.login),
         tokens: config.tokens,
         default_dialect: config.signature.default_dialect,
+        scope: config.scope.clone(),
         permissions: config.permission.clone(),
         gives_display_name: config.token_response.gives_display_name(),
         signature_check: None,

@@ -21,7 +21,7 @@ use crate::support::{
     proxy::{CALLBACK, race},
     signer::encode,
     until,
-    visitor::unescape,
+    visitor::{Page, unescape},
     words,
 };
 
@@ -174,6 +174,72 @@ fn a_consumer_asks_for_permissions_by_the_names_of_its_old_provider() {
     ] {
         proxy.rejects(with(wrong), 400, "parameter_rejected");
     }
+}
+
+#[test]
+fn the_address_of_the_page_narrows_the_permissions() {
+    let api = Upstream::start();
+    let permissions =
+        "permission = [{ name = 'read', title = 'Look' }, { name = 'write', title = 'Upload' },
+            { name = 'delete', title = 'Remove' }]\n";
+    let mut proxy = Proxy::with(
+        &api,
+        &format!("{permissions}scope = {{ names = ['perms', 'scopes'], separators = '|' }}"),
+    );
+    let options = format!("--callback {CALLBACK} --permission read --permission write");
+    let (consumer, user) = (proxy.consumer_with("Frames", &options), proxy.user("alice"));
+    let titles = |page: &Page| {
+        let text = page.answer.text();
+        ["Look", "Upload", "Remove"].map(|title| text.contains(title))
+    };
+    let asked = |token: &Token, query: &str| {
+        let mut visitor = Visitor::to(&proxy);
+        let login = visitor.open(&format!("{}{query}", authorization(token)));
+        let consent = visitor.log_in(&login, &user);
+        (visitor, consent)
+    };
+
+    let token = proxy.request_token(&consumer, CALLBACK);
+    let (mut visitor, consent) = asked(&token, "&perms=read");
+    assert_eq!(titles(&consent), [true, false, false]);
+    // Also after a change of language.
+    let language = format!("{}&perms=read&ui_locales=de", authorization(&token));
+    assert_eq!(titles(&visitor.open(&language)), [true, false, false]);
+    has(&consent.answer.text(), &["perms=read&#38;ui_locales=de"]);
+    let redirect = visitor.decide(&consent, "allow").redirect();
+    let verifier = query_value(&redirect, "oauth_verifier").unwrap();
+    let access = token_of(&proxy.send(exchanges(&consumer, &token, &verifier)));
+    proxy.passes(Call::get("/").by(&consumer).with(&access));
+    let seen = api.last_request();
+    assert_eq!(seen.header("x-auth-permissions"), Some("read"));
+
+    // A request token that asks for less is not widened.
+    let narrow = asks(&consumer, CALLBACK).parameter("perms", "write");
+    let narrow = token_of(&proxy.send(narrow));
+    assert_eq!(titles(&asked(&narrow, "").1), [false, true, false]);
+    let token = proxy.request_token(&consumer, CALLBACK);
+    for (query, expected) in [
+        ("&perms=read%7Cwrite", [true, true, false]),
+        ("&scopes=write", [false, true, false]),
+        // None of these is a permission of the consumer.
+        ("&perms=delete", [true, true, false]),
+        ("&perms=", [true, true, false]),
+        ("&scope=read", [true, true, false]),
+    ] {
+        assert_eq!(titles(&asked(&token, query).1), expected, "{query}");
+    }
+    let mut visitor = Visitor::to(&proxy);
+    for query in [
+        "&perms=read%7Cdelete",
+        "&perms=read&perms=read",
+        "&perms=read&scopes=read",
+    ] {
+        let page = visitor.open(&format!("{}{query}", authorization(&token)));
+        page.answer.has_status(400);
+    }
+    proxy.reload(&format!("{permissions}scope.names = ['scopes']"));
+    let (_, consent) = proxy.consent(&token, &user);
+    assert_eq!(titles(&consent), [true, true, false]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::{
         port::{ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange},
         record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
         seal::field,
+        value::json,
     },
 };
 
@@ -119,7 +120,7 @@ pub(super) async fn record_decision(
     now: UnixTime,
 ) -> Result<Decided> {
     let found = lock(tx, token).await?;
-    let Some(found) = found.filter(|found| found.token == token) else {
+    let Some(mut found) = found.filter(|found| found.token == token) else {
         return Ok(Decided::Unknown);
     };
     let consumer = consumers::find(tx, &found.consumer).await?;
@@ -135,13 +136,15 @@ pub(super) async fn record_decision(
     }
     match decision {
         ConsentDecision::Allow {
+            permissions,
             verifier,
             redirect_token,
             expires_at,
         } => {
             let verifier = tx.seal().close(field::VERIFIER, token, verifier)?;
+            found.permissions.retain(|it| permissions.contains(it));
             let allow = r#"UPDATE countersign.request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
-                 redirect_token = $4, expires_at = $5
+                 redirect_token = $4, expires_at = $5, permissions = $6
                  WHERE token = $1"#;
             let params = [
                 token.into(),
@@ -149,6 +152,7 @@ pub(super) async fn record_decision(
                 verifier.into(),
                 redirect_token.as_deref().into(),
                 (*expires_at).into(),
+                json(&found.permissions)?.into(),
             ];
             tx.execute(allow, &params).await?
         }
