@@ -69,6 +69,7 @@ consent-password = لا يرى التطبيق كلمة مرورك أبدًا.
 consent-holds = يبقى الإذن ساريًا إلى أن تسحبه في { $page }.
 consent-holds-for = يبقى الإذن ساريًا لمدة { $duration }، أو إلى أن تسحبه في { $page }.
 consent-ends-unused = وينتهي قبل ذلك بعد { $duration } دون استخدام.
+consent-remembered = وحتى ذلك الحين لن تُسأل مرة أخرى عن الوصول نفسه.
 consent-continue = متابعة
 consent-continue-to = المتابعة إلى { $site }
 

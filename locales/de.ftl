@@ -61,6 +61,7 @@ consent-password = Die Anwendung erfährt Ihr Passwort nie.
 consent-holds = Ihre Erlaubnis gilt, bis Sie sie unter { $page } widerrufen.
 consent-holds-for = Ihre Erlaubnis gilt { $duration } lang, oder bis Sie sie unter { $page } widerrufen.
 consent-ends-unused = Wird sie { $duration } lang nicht genutzt, endet sie früher.
+consent-remembered = Bis dahin werden Sie nach demselben Zugriff nicht noch einmal gefragt.
 consent-continue = Weiter
 consent-continue-to = Weiter zu { $site }
 

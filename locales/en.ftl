@@ -76,6 +76,8 @@ consent-holds = Access lasts until you remove it in { $page }.
 # $duration is one of the duration messages.
 consent-holds-for = Access lasts { $duration }, or until you remove it in { $page }.
 consent-ends-unused = It ends earlier after { $duration } without use.
+# Where consent.remember is "same".
+consent-remembered = Until then you are not asked again for the same access.
 # The link to the application, where a redirect is not followed.
 consent-continue = Continue
 # $site is a host name, sometimes with a port.

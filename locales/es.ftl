@@ -64,6 +64,7 @@ consent-password = La aplicación nunca ve su contraseña.
 consent-holds = Lo que permita vale hasta que retire el acceso en { $page }.
 consent-holds-for = Lo que permita vale durante { $duration }, o hasta que retire el acceso en { $page }.
 consent-ends-unused = Termina antes si no se usa durante { $duration }.
+consent-remembered = Hasta entonces no se le volverá a preguntar por el mismo acceso.
 consent-continue = Continuar
 consent-continue-to = Continuar a { $site }
 

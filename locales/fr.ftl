@@ -64,6 +64,7 @@ consent-password = L’application ne voit jamais votre mot de passe.
 consent-holds = Votre autorisation vaut jusqu’à ce que vous la révoquiez dans { $page }.
 consent-holds-for = Votre autorisation vaut pendant { $duration }, ou jusqu’à ce que vous la révoquiez dans { $page }.
 consent-ends-unused = Elle prend fin plus tôt si elle n’est pas utilisée pendant { $duration }.
+consent-remembered = D’ici là, la question ne vous sera plus posée pour le même accès.
 consent-continue = Continuer
 consent-continue-to = Continuer vers { $site }
 

@@ -42,6 +42,7 @@ consent-password = アプリケーションにパスワードが渡ることは�
 consent-holds = この許可は、{ $page }で連携を解除するまで有効です。
 consent-holds-for = この許可は、{ $duration }が過ぎるか、{ $page }で連携を解除するまで有効です。
 consent-ends-unused = { $duration }にわたって使われないと、それより早く終了します。
+consent-remembered = それまでは、同じアクセスについて再び確認されることはありません。
 consent-continue = 続ける
 consent-continue-to = { $site } に進む
 

@@ -42,6 +42,7 @@ consent-password = 앱은 내 비밀번호를 볼 수 없습니다.
 consent-holds = 허용한 권한은 { $page }에서 연결을 해제할 때까지 유지됩니다.
 consent-holds-for = 허용한 권한은 { $duration } 동안, 또는 { $page }에서 연결을 해제할 때까지 유지됩니다.
 consent-ends-unused = { $duration } 동안 사용하지 않으면 더 일찍 끝납니다.
+consent-remembered = 그때까지는 같은 접근에 대해 다시 묻지 않습니다.
 consent-continue = 계속
 consent-continue-to = { $site } 사이트로 계속
 

@@ -64,6 +64,7 @@ consent-password = O aplicativo nunca vê sua senha.
 consent-holds = O que você permitir vale até que você remova o acesso em { $page }.
 consent-holds-for = O que você permitir vale por { $duration }, ou até que você remova o acesso em { $page }.
 consent-ends-unused = Termina antes se ficar { $duration } sem uso.
+consent-remembered = Até lá, não perguntaremos de novo sobre o mesmo acesso.
 consent-continue = Continuar
 consent-continue-to = Continuar para { $site }
 

@@ -64,6 +64,7 @@ consent-password = A aplicação nunca vê a sua palavra-passe.
 consent-holds = O que permitir é válido até remover o acesso em { $page }.
 consent-holds-for = O que permitir é válido durante { $duration }, ou até remover o acesso em { $page }.
 consent-ends-unused = Termina antes se não for utilizado durante { $duration }.
+consent-remembered = Até lá, não lhe perguntaremos de novo sobre o mesmo acesso.
 consent-continue = Continuar
 consent-continue-to = Continuar para { $site }
 

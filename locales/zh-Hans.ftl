@@ -42,6 +42,7 @@ consent-password = 该应用不会看到您的密码。
 consent-holds = 授权一直有效，直到您在“{ $page }”中取消。
 consent-holds-for = 授权有效期为 { $duration }，您也可以随时在“{ $page }”中取消。
 consent-ends-unused = 如果 { $duration }未使用，授权会提前结束。
+consent-remembered = 在此之前，相同的访问不会再次询问您。
 consent-continue = 继续
 consent-continue-to = 继续前往 { $site }
 

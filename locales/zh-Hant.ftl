@@ -42,6 +42,7 @@ consent-password = 應用程式不會看到您的密碼。
 consent-holds = 授權一直有效，直到您在「{ $page }」中取消。
 consent-holds-for = 授權有效期為 { $duration }，您也可以隨時在「{ $page }」中取消。
 consent-ends-unused = 如果 { $duration }未使用，授權會提前結束。
+consent-remembered = 在此之前，相同的存取不會再次詢問您。
 consent-continue = 繼續
 consent-continue-to = 繼續前往 { $site }
 

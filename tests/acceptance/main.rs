@@ -62,6 +62,7 @@ mod provider {
     mod pages_in_browser;
     mod parameter_placement;
     mod passwords;
+    mod remembered;
     mod sessions;
     mod token_calls;
 }

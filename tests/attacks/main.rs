@@ -55,6 +55,7 @@ mod networks;
 mod paths;
 mod pipelining;
 mod proxy_protocol;
+mod remembered;
 mod request_line;
 mod routers;
 mod segment_data;

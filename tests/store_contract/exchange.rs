@@ -1,23 +1,25 @@
 //! The exchange of a request token for an access token.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 
 use countersign::records::store::{
     Store,
     port::{
-        ConsentDecision,
+        Change, ConsentDecision, Decided,
         Exchanged::{self, Denied, Expired, Undecided, Unknown, Used, WrongVerifier},
-        MAX_WRONG_VERIFIERS, TokenExchange,
+        MAX_WRONG_VERIFIERS, TokenExchange, TokenFilter,
     },
-    record::{AccessToken, RequestTokenState, TokenBeginning},
+    record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
 };
 
 use crate::{
     records::{
-        NOW, allow, ask, authorize, consumer, decide_as, exchange, id, later, opened, populated,
-        populated_twice, request_token, set_enabled, until_answered, user, with_redirect_token,
+        NOW, allow, ask, authorize, consumer, decide_as, exchange, id, issue, later, opened,
+        populated, populated_twice, request_token, set_enabled, until_answered, user,
+        with_redirect_token,
     },
     suite::Backend,
+    tokens::used,
 };
 
 fn wrong(token: &str) -> TokenExchange {
@@ -239,6 +241,196 @@ pub(crate) async fn of_racing_exchanges_by_both_tokens_one_succeeds<B: Backend>(
         })
         .collect();
     assert_one_succeeds(&backend, exchanges).await;
+}
+
+/// Asks for permissions, allows them and exchanges: the token that the consumer gets at that time.
+async fn walk(
+    store: &Arc<Store>,
+    name: &str,
+    permissions: &[&str],
+    exchanged: TokenExchange,
+) -> AccessToken {
+    let permissions = Vec::from_iter(permissions.iter().map(|name| id(name)));
+    let asked = RequestToken {
+        permissions: permissions.clone(),
+        expires_at: later(100_000),
+        ..request_token(name, "c")
+    };
+    store.issue_request_token(asked, 1_000).await.unwrap();
+    let ConsentDecision::Allow { verifier, .. } = allow() else {
+        unreachable!()
+    };
+    let decision = ConsentDecision::Allow {
+        permissions,
+        shown: None,
+        earlier: None,
+        verifier,
+        redirect_token: None,
+        expires_at: later(100_000),
+    };
+    let decided = decide_as(store, name, &id("u"), decision, NOW).await;
+    assert_eq!(decided.unwrap(), Decided::Recorded);
+    let exchanged = TokenExchange {
+        token: name.to_owned(),
+        access_token: format!("access-{name}"),
+        ..exchanged
+    };
+    match outcome(store, exchanged).await {
+        Exchanged::Exchanged { access_token, .. } => access_token,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+pub(crate) async fn gives_out_a_token_again<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    let reuse = |at: u64, end: Option<u64>| TokenExchange {
+        now: later(at),
+        expires_at: end.map(later),
+        reuse: true,
+        ..exchange("", "c")
+    };
+    let first = walk(&store, "a", &["read"], reuse(10, None)).await;
+    let name = async |name: &str, permissions: &[&str], exchanged| {
+        walk(&store, name, permissions, exchanged).await.token
+    };
+    // What another process issues, or an import brings, was not allowed by the user.
+    issue(&store, "imported").await;
+    let again = walk(&store, "b", &["read"], reuse(20, None)).await;
+    assert_eq!(again, first);
+    assert_eq!(store.access_token("access-b").await.unwrap(), None);
+    assert_eq!(state(&store, "b").await, RequestTokenState::Exchanged);
+    // Other permissions, another end, and a name that the consumer has not learnt yet need another token.
+    assert_eq!(name("c", &["write:all"], reuse(30, None)).await, "access-c");
+    assert_eq!(
+        name("d", &["read"], reuse(40, Some(1040))).await,
+        "access-d"
+    );
+    let half = reuse(540, Some(1540));
+    assert_eq!(name("e", &["read"], half).await, "access-d");
+    let less = reuse(541, Some(1541));
+    assert_eq!(name("f", &["read"], less).await, "access-f");
+    let unused = TokenExchange {
+        idle: Some(Duration::from_secs(1000)),
+        ..reuse(511, None)
+    };
+    assert_eq!(name("g", &["read"], unused.clone()).await, "access-g");
+    store
+        .record_uses(vec![used("access-a", 600)])
+        .await
+        .unwrap();
+    let used = TokenExchange {
+        now: later(700),
+        ..unused
+    };
+    assert_eq!(name("h", &["read"], used).await, "access-a");
+    let revoked = store.revoke_access_token("access-a", later(700), None);
+    assert!(revoked.await.unwrap());
+    assert_eq!(name("i", &["read"], reuse(710, None)).await, "access-g");
+    let other = TokenExchange {
+        reuse: false,
+        ..reuse(720, None)
+    };
+    assert_eq!(name("j", &["read"], other).await, "access-j");
+}
+
+pub(crate) async fn ends_tokens_past_the_limit<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    store.add_user(user("v")).await.unwrap();
+    issue(&store, "imported").await;
+    let most = |at: u64| TokenExchange {
+        now: later(at),
+        expires_at: None,
+        most: NonZeroU32::new(2),
+        ..exchange("", "c")
+    };
+    for (name, at) in [("a", 10), ("b", 20)] {
+        walk(&store, name, &["read"], most(at)).await;
+    }
+    store.record_uses(vec![used("access-a", 25)]).await.unwrap();
+    let position = store.changes_since(0).await.unwrap().position;
+    walk(&store, "c", &["read"], most(30)).await;
+    let live = async || {
+        let filter = TokenFilter {
+            live: true,
+            ..TokenFilter::default()
+        };
+        let tokens = store.access_tokens(&filter, None, 99).await.unwrap();
+        let names = tokens.into_iter().map(|token| token.token);
+        Vec::from_iter(names).join(" ")
+    };
+    // The one that was unused for longest has ended, and every process learns it.
+    assert_eq!(live().await, "access-a access-c imported");
+    let ended = store.access_token("access-b").await.unwrap().unwrap();
+    assert_eq!(ended.revoked_at, Some(later(30)));
+    let changes = store.changes_since(position).await.unwrap().changes;
+    assert!(changes.contains(&Change::AccessToken("access-b".to_owned())));
+    // A token that is given out again ends no other one, and is not ended itself.
+    let again = TokenExchange {
+        reuse: true,
+        ..most(40)
+    };
+    walk(&store, "d", &["read"], again).await;
+    assert_eq!(live().await, "access-a access-c imported");
+    let one = TokenExchange {
+        most: NonZeroU32::new(1),
+        reuse: true,
+        ..most(50)
+    };
+    walk(&store, "e", &["read"], one).await;
+    assert_eq!(live().await, "access-c imported");
+}
+
+pub(crate) async fn of_racing_exchanges_all_get_one_token<B: Backend>() {
+    let (backend, stores) = populated_twice::<B>().await;
+    let exchanges = (0..20).map(|number| TokenExchange {
+        access_token: format!("a{number}"),
+        reuse: true,
+        ..exchange(&format!("t{number}"), "c")
+    });
+    let exchanges = Vec::from_iter(exchanges);
+    for exchange in &exchanges {
+        ask(&stores[0], &exchange.token).await;
+        let user = id("u");
+        let decided = decide_as(&stores[0], &exchange.token, &user, allow(), NOW);
+        decided.await.unwrap();
+    }
+    let given = race(&backend, exchanges).await;
+    let tokens = given.into_iter().map(|outcome| match outcome {
+        Exchanged::Exchanged { access_token, .. } => access_token.token,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(BTreeSet::from_iter(tokens).len(), 1);
+}
+
+pub(crate) async fn a_revocation_ends_what_was_not_exchanged<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    store.add_user(user("v")).await.unwrap();
+    let decided = async |name: &str, consumer: &str, user: &str| {
+        let token = request_token(name, consumer);
+        store.issue_request_token(token, 99).await.unwrap();
+        let decided = decide_as(&store, name, &id(user), allow(), NOW).await;
+        assert_eq!(decided.unwrap(), Decided::Recorded);
+    };
+    for (name, consumer, user) in [("a", "c", "u"), ("b", "c", "v"), ("e", "d", "u")] {
+        decided(name, consumer, user).await;
+    }
+    let filter = |user: &str, consumer: &str, unused: Option<u64>| TokenFilter {
+        user: user.parse().ok(),
+        consumer: consumer.parse().ok(),
+        unused_since: unused.map(later),
+        ..TokenFilter::default()
+    };
+    let revoke = async |filter| {
+        let revoked = store.revoke_access_tokens(&filter, NOW, 9).await;
+        assert_eq!(revoked.unwrap(), 0);
+    };
+    // To end unused tokens says nothing about new ones.
+    revoke(filter("u", "c", Some(9))).await;
+    revoke(filter("u", "c", None)).await;
+    assert_eq!(outcome(&store, exchange("a", "c")).await, Unknown);
+    assert!(succeeds(&store, exchange("b", "c")).await);
+    assert!(succeeds(&store, exchange("e", "d")).await);
 }
 
 pub(crate) async fn wrong_verifiers_at_once_are_all_counted<B: Backend>() {

@@ -1,16 +1,18 @@
 //! Request tokens and the user's decision.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use countersign::base::clock::UnixTime;
 use countersign::records::store::{
-    port::{ConsentDecision, Decided, Exchanged, Issued},
-    record::{Callback, Consumer, RequestToken, RequestTokenState},
+    port::{ConsentDecision, Decided, Earlier, Exchanged, Issued, TokenFilter},
+    record::{AccessToken, Callback, Consumer, RequestToken, RequestTokenState, Session},
 };
 
 use crate::{
     records::{
-        NOW, VERIFIER, allow, always, ask, authorize, consumer, decide_as, exchange, id, later,
-        opened, populated, populated_twice, request_token, set_enabled, until_answered, user,
-        with_redirect_token,
+        MOST_SESSIONS, NOW, VERIFIER, access_token, allow, always, ask, authorize, consumer,
+        decide_as, exchange, id, later, opened, populated, populated_twice, request_token, session,
+        set_enabled, until_answered, user, verified, with_redirect_token,
     },
     suite::Backend,
 };
@@ -189,6 +191,8 @@ pub(crate) async fn a_decision_gives_no_more_than_was_asked_for<B: Backend>() {
     store.issue_request_token(asked, 9).await.unwrap();
     let some = ConsentDecision::Allow {
         permissions: ["admin", "write:all"].map(id).into(),
+        shown: None,
+        earlier: None,
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(1200),
@@ -202,11 +206,194 @@ pub(crate) async fn a_decision_gives_no_more_than_was_asked_for<B: Backend>() {
     assert_eq!(access_token.permissions, ["write:all"].map(id));
 }
 
+/// The consent to a consumer as it is shown, by the user or, with `earlier`, without asking them.
+fn consent(shown: &Consumer, earlier: Option<Earlier>) -> ConsentDecision {
+    ConsentDecision::Allow {
+        permissions: ["read", "write:all"].map(id).into(),
+        shown: Some(shown.shown()),
+        earlier,
+        verifier: VERIFIER.into(),
+        redirect_token: None,
+        expires_at: later(1200),
+    }
+}
+
+const EARLIER: Option<Earlier> = Some(Earlier {
+    used_after: None,
+    with_display_name: true,
+});
+
+pub(crate) async fn repeats_only_what_the_user_allowed<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    store.add_user(user("v")).await.unwrap();
+    let number = AtomicU32::new(0);
+    // A request for these permissions, and its decision in the session of this user at this time.
+    let decide = async |key: &str, permissions: &[&str], by: &str, decision, at| {
+        let name = number.fetch_add(1, Ordering::Relaxed).to_string();
+        let asked = RequestToken {
+            permissions: permissions.iter().map(|name| id(name)).collect(),
+            expires_at: later(9_000),
+            ..request_token(&name, key)
+        };
+        store.issue_request_token(asked, 1_000).await.unwrap();
+        let decided = decide_as(&store, &name, &id(by), decision, at).await;
+        let decided = decided.unwrap();
+        let state = store.request_token(&name).await.unwrap().unwrap().state;
+        let is_allowed = matches!(state, RequestTokenState::Authorized { .. });
+        assert_eq!(is_allowed, decided == Decided::Recorded);
+        (decided, name)
+    };
+    let c = consumer("c");
+    let both = ["read", "write:all"];
+    let repeat = async |key: &str, permissions: &[&str], by: &str| {
+        let shown = store.consumer(&id(key)).await.unwrap().unwrap();
+        let decision = consent(&shown, EARLIER);
+        decide(key, permissions, by, decision, later(20)).await.0
+    };
+    const NEW: Decided = Decided::NotAllowedBefore;
+    const AGAIN: Decided = Decided::Recorded;
+
+    assert_eq!(repeat("c", &["read"], "u").await, NEW);
+    // Neither an imported token nor a consent of which nothing was kept is enough.
+    let imported = AccessToken {
+        permissions: both.map(id).into(),
+        ..access_token("imported", "c", "u")
+    };
+    store.issue_access_token(imported).await.unwrap();
+    assert_eq!(repeat("c", &["read"], "u").await, NEW);
+    let (_, name) = decide("c", &["read"], "u", allow(), NOW).await;
+    store.exchange(exchange(&name, "c")).await.unwrap();
+    assert_eq!(repeat("c", &["read"], "u").await, NEW);
+    // A decision that was not exchanged is no token.
+    let (_, name) = decide("c", &["read"], "u", consent(&c, None), NOW).await;
+    assert_eq!(repeat("c", &["read"], "u").await, NEW);
+    store.exchange(exchange(&name, "c")).await.unwrap();
+    let token = format!("access-{name}");
+
+    assert_eq!(repeat("c", &["read"], "u").await, AGAIN);
+    assert_eq!(repeat("c", &[], "u").await, AGAIN);
+    assert_eq!(repeat("c", &both, "u").await, NEW);
+    assert_eq!(repeat("c", &["read"], "v").await, NEW);
+    assert_eq!(repeat("d", &["read"], "u").await, NEW);
+    // By the time, and by the facts that the consumer has learnt.
+    let earlier = |used_after, with_display_name| Earlier {
+        used_after,
+        with_display_name,
+    };
+    for (earlier, at, expected) in [
+        (earlier(Some(later(9)), true), later(20), AGAIN),
+        (earlier(Some(later(10)), true), later(20), NEW),
+        (earlier(None, true), later(9998), AGAIN),
+        (earlier(None, true), later(9999), NEW),
+    ] {
+        let asked = RequestToken {
+            expires_at: later(99_999),
+            ..request_token(&format!("at-{earlier:?}-{at:?}"), "c")
+        };
+        store.issue_request_token(asked.clone(), 99).await.unwrap();
+        let session = Session {
+            id_hash: asked.token.bytes().fold([0; 32], |mut hash, byte| {
+                hash.rotate_left(1);
+                hash[0] ^= byte;
+                hash
+            }),
+            expires_at: later(99_999),
+            ..session(7, "u")
+        };
+        let hash = session.id_hash;
+        let verified = verified(&store, "u").await;
+        let opened = store.open_session(session, verified, MOST_SESSIONS).await;
+        assert!(opened.unwrap());
+        let decision = consent(&c, Some(earlier));
+        let decided = store.record_decision(&asked.token, &hash, decision, at);
+        assert_eq!(decided.await.unwrap(), expected, "{earlier:?} {at:?}");
+    }
+    // The consumer as it is now, as the page had it, and as the user saw it, are the same.
+    let change = |change: fn(&mut Consumer)| {
+        let store = store.clone();
+        async move {
+            let change = always(&change);
+            store.update_consumer(&id("c"), &change).await.unwrap();
+        }
+    };
+    for other in [
+        (|it| it.name.push('!')) as fn(&mut Consumer),
+        |it| it.callbacks.push("https://other.example/".to_owned()),
+        |it| it.permissions.push(id("more")),
+    ] {
+        change(other).await;
+        let outdated = decide("c", &["read"], "u", consent(&c, EARLIER), later(20)).await;
+        assert_eq!(outdated.0, NEW);
+        assert_eq!(repeat("c", &["read"], "u").await, NEW);
+        change(|it| {
+            let Consumer {
+                name,
+                callbacks,
+                permissions,
+                ..
+            } = consumer("c");
+            (it.name, it.callbacks, it.permissions) = (name, callbacks, permissions);
+        })
+        .await;
+        assert_eq!(repeat("c", &["read"], "u").await, AGAIN);
+    }
+    // What is said beside these is no reason to ask.
+    change(|it| it.description = Some("new words".to_owned())).await;
+    assert_eq!(repeat("c", &["read"], "u").await, AGAIN);
+    let revoked = store.revoke_access_token(&token, later(20), None).await;
+    assert!(revoked.unwrap());
+    assert_eq!(repeat("c", &["read"], "u").await, NEW);
+}
+
+pub(crate) async fn no_repeated_decision_outlives_a_revocation<B: Backend>() {
+    let (_backend, stores) = populated_twice::<B>().await;
+    let user = id("u");
+    for round in 0..10 {
+        let first = format!("first-{round}");
+        ask(&stores[0], &first).await;
+        let asked = consent(&consumer("c"), None);
+        let decided = decide_as(&stores[0], &first, &user, asked, NOW).await;
+        assert_eq!(decided.unwrap(), Decided::Recorded);
+        stores[0].exchange(exchange(&first, "c")).await.unwrap();
+        let tasks = (0..6).map(|number| {
+            let store = stores[number % 2].clone();
+            let (name, user) = (format!("again-{round}-{number}"), user.clone());
+            tokio::spawn(async move {
+                if number == 3 {
+                    let filter = TokenFilter {
+                        user: Some(user),
+                        consumer: Some(id("c")),
+                        ..TokenFilter::default()
+                    };
+                    until_answered(|| store.revoke_access_tokens(&filter, NOW, 99)).await;
+                    return;
+                }
+                ask(&store, &name).await;
+                let decision = consent(&consumer("c"), EARLIER);
+                until_answered(|| decide_as(&store, &name, &user, decision.clone(), NOW)).await;
+                until_answered(|| store.exchange(exchange(&name, "c"))).await;
+            })
+        });
+        for task in Vec::from_iter(tasks) {
+            task.await.unwrap();
+        }
+        let live = TokenFilter {
+            live: true,
+            ..TokenFilter::default()
+        };
+        let left = stores[0].access_tokens(&live, None, 9).await.unwrap();
+        assert_eq!(left, []);
+    }
+}
+
 pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     ask(&store, "r").await;
     let shorter = ConsentDecision::Allow {
         permissions: vec![],
+        shown: None,
+        earlier: None,
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(60),
@@ -230,6 +417,8 @@ pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
                     0 => ConsentDecision::Deny,
                     _ => ConsentDecision::Allow {
                         permissions: vec![],
+                        shown: None,
+                        earlier: None,
                         verifier: format!("verifier {number}").into(),
                         redirect_token: Some(format!("redirect {number}")),
                         expires_at: later(1200),

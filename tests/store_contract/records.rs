@@ -176,6 +176,8 @@ pub(crate) fn id<T: FromStr<Err: Debug>>(text: &str) -> T {
 pub(crate) fn with_redirect_token() -> ConsentDecision {
     ConsentDecision::Allow {
         permissions: request_token("", "c").permissions,
+        shown: None,
+        earlier: None,
         verifier: VERIFIER.into(),
         redirect_token: Some("redirect".to_owned()),
         expires_at: later(1200),
@@ -188,6 +190,8 @@ pub(crate) const VERIFIER: &str = "the verifier";
 pub(crate) fn allow() -> ConsentDecision {
     ConsentDecision::Allow {
         permissions: request_token("", "c").permissions,
+        shown: None,
+        earlier: None,
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(1200),
@@ -205,6 +209,9 @@ pub(crate) fn exchange(token: &str, consumer: &str) -> TokenExchange {
         access_secret: "access secret".into(),
         expires_at: Some(later(9999)),
         with_display_name: true,
+        reuse: false,
+        most: None,
+        idle: None,
     }
 }
 

@@ -28,14 +28,16 @@ macro_rules! contract {
                 revokes_once_and_for_all, lists_by_user_and_consumer_in_pages, lists_the_longest_unused_first, lists_what_ends_in_a_time,
                 keeps_the_latest_use, keeps_many_uses, revokes_all_of_a_user_and_a_consumer, finds_what_is_unused;
             flow: keeps_a_request_token, has_a_limit_for_the_open_ones_of_a_consumer, finds_it_by_the_token_of_its_redirect,
-                records_one_decision, a_decision_gives_no_more_than_was_asked_for, an_expired_token_is_not_decided,
+                records_one_decision, a_decision_gives_no_more_than_was_asked_for,
+                repeats_only_what_the_user_allowed, no_repeated_decision_outlives_a_revocation, an_expired_token_is_not_decided,
                 refuses_decisions_for_what_is_gone_or_disabled, counts_the_lifetime_anew,
                 of_racing_decisions_one_is_recorded;
             exchange: gives_one_access_token, takes_the_token_of_the_redirect,
                 answers_in_the_order_of_the_port, five_wrong_verifiers_void_the_token,
                 four_wrong_verifiers_do_not, is_bound_to_its_consumer,
                 of_racing_exchanges_one_succeeds, of_racing_exchanges_by_both_tokens_one_succeeds,
-                wrong_verifiers_at_once_are_all_counted, ends_with_its_user, no_racing_one_outlives_its_user;
+                gives_out_a_token_again, ends_tokens_past_the_limit, of_racing_exchanges_all_get_one_token,
+                a_revocation_ends_what_was_not_exchanged, wrong_verifiers_at_once_are_all_counted, ends_with_its_user, no_racing_one_outlives_its_user;
             sessions: opens_finds_and_closes, keeps_the_newest_sessions_of_a_user, lists_and_closes_those_of_one_user, ends_in_time,
                 belongs_to_an_enabled_user,
                 opens_only_with_the_password_that_was_verified, a_login_hashes_the_password_anew,

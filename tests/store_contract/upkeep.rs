@@ -17,7 +17,7 @@ use countersign::{
 
 use crate::{
     records::{
-        AUDIT, MOST_SESSIONS, NOW, VERIFIER, access_token, ask, authorize, decide_as, exchange,
+        AUDIT, MOST_SESSIONS, NOW, access_token, allow, ask, authorize, decide_as, exchange,
         exported, id, import_list, issue, later, open_session, populated, populated_twice,
         request_token, session, verified, with_redirect_token,
     },
@@ -267,7 +267,9 @@ pub(crate) async fn everything_is_there_when_opened_again<B: Backend>() {
     authorize(&store, decision).await;
     ask(&store, "used").await;
     let user = id("u");
-    decide_as(&store, "used", &user, allow(), NOW).await.unwrap();
+    decide_as(&store, "used", &user, allow(), NOW)
+        .await
+        .unwrap();
     store.exchange(exchange("used", "c")).await.unwrap();
     open_session(&store, 1, "u").await;
     let records = exported(&store).await;

@@ -55,12 +55,24 @@ pub(super) async fn respond(
             .user_parameters
             .iter()
             .any(|(_, field)| *field == UserField::DisplayName),
+        reuse: endpoints.reuse,
+        most: endpoints.limits.tokens_per_user,
+        idle: endpoints.verify.tokens.access_idle.0,
     };
+    let new_token = exchange.access_token.clone();
     let store = endpoints.verifier.store();
     let rejection = match store.exchange(exchange).await? {
         Exchanged::Exchanged { access_token, user } => {
+            if endpoints.limits.tokens_per_user.is_some() {
+                // Tokens past the limit are rejected from now on; after a fault of the store, from the next read of the feed on.
+                endpoints.feed.follow().await.ok();
+            }
+            let event = match access_token.token == new_token {
+                true => "access_token_issued",
+                false => "access_token_reused",
+            };
             tracing::info!(
-                target: "audit", event = "access_token_issued", consumer = %access_token.consumer,
+                target: "audit", event, consumer = %access_token.consumer,
                 user = %access_token.user, token = %RedactedToken(&access_token.token),
             );
             let secret = access_token.secret.expose_text();

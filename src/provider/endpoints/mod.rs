@@ -14,7 +14,7 @@ use http::header;
 use http_body::Body as _;
 
 pub use self::exchange::BearerExchange;
-use self::{scope::ScopeSettings, user_field::UserField};
+use self::{scope::ScopeSettings, settings::TokenLimitSettings, user_field::UserField};
 use crate::{
     base::clock::{Clock, UnixTime},
     oauth::{Deviation, LocationRule},
@@ -51,8 +51,10 @@ pub struct Endpoints {
     pub verify: VerifyRules,
     /// The limits on the requests of consumers, token calls and others together.
     pub rates: ConsumerRates,
-    /// The most request tokens of a consumer that are open at once.
-    pub max_request_tokens: u32,
+    /// The limits on tokens.
+    pub limits: TokenLimitSettings,
+    /// `tokens.reuse`
+    pub reuse: bool,
     /// How a request token call names the permissions that it wants.
     pub scope: ScopeSettings,
     /// The parameters of the access token response that describe the user.

@@ -64,7 +64,7 @@ pub(super) async fn respond(
     );
     let issued = token.token.clone();
     let store = endpoints.verifier.store();
-    let most = endpoints.max_request_tokens;
+    let most = endpoints.limits.request_tokens_per_consumer.get();
     if store.issue_request_token(token, most).await? == Issued::TooManyOpen {
         // By then the open ones have been decided on, exchanged, or have expired.
         let retry_after = endpoints.verify.tokens.request_ttl;

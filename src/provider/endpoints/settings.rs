@@ -18,6 +18,8 @@ section! {
         screen_name_parameter: String = "screen_name", reload;
         /// Further facts on the user there: "id", "name" or "display_name", also under another name, as in "fullname=display_name". Every consumer that users authorize gets them; unknown ones are left out.
         #[serde(deserialize_with = "distinct")] profile: Vec<ProfileParameter> = [], reload;
+        /// The exchange gives out again the token that the user has allowed the consumer with the same permissions, if half of its life is left. Then programs that share the consumer's key share the token, and end it together.
+        reuse: bool = false, reload;
     }
 }
 
@@ -32,11 +34,13 @@ section! {
 }
 
 section! {
-    /// The limit on request tokens.
+    /// The limits on tokens.
     #[derive(Copy)]
-    RequestTokenSettings["limits"] {
+    TokenLimitSettings["limits"] {
         /// Request tokens of one consumer that can still be exchanged; 429 past it.
         request_tokens_per_consumer: NonZeroU32 = 10_000, reload;
+        /// Access tokens that one user allows one consumer; past it those that were unused for longest end. Issued and imported ones do not count.
+        tokens_per_user: Option<NonZeroU32> [else "none": 10], reload;
     }
 }
 

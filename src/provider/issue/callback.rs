@@ -179,6 +179,12 @@ pub fn destination(callback: &str) -> Option<Destination> {
     })
 }
 
+/// Whether only the owner of a web site gets what is sent there: it is https, and not on the user's machine.
+pub fn is_assured(callback: &str) -> bool {
+    let url = parse(callback.as_bytes());
+    url.is_ok_and(|url| url.scheme() == "https" && !is_loopback(&url))
+}
+
 /// Returns the host and port of a web page.
 pub fn site(page: &str) -> Option<String> {
     destination(page)?.site

@@ -12,10 +12,7 @@ use super::{
     login::LoginForm,
 };
 use crate::{
-    base::{
-        clock::UnixTime,
-        names::{ConsumerKey, UserId},
-    },
+    base::names::{ConsumerKey, UserId},
     provider::{
         issue::callback::ESCAPED,
         respond::{Failure, OwnResponse, frame::Frame},
@@ -183,7 +180,7 @@ impl PageRequest<'_> {
             live.entry(token.consumer.clone()).or_default().push(token);
         }
         let mut live = Vec::from_iter(live);
-        live.sort_by_key(|(_, tokens)| Reverse(tokens.iter().map(last_use).max()));
+        live.sort_by_key(|(_, tokens)| Reverse(tokens.iter().map(AccessToken::last_use).max()));
         let mut applications = Vec::new();
         for (key, tokens) in live.into_iter().skip(from).take(SHOWN + 1) {
             let name = self.consumer_name(key.as_str()).await?;
@@ -273,7 +270,7 @@ impl PageRequest<'_> {
         token
             .expires_at
             .is_none_or(|expires_at| self.now < expires_at)
-            && idle.is_none_or(|idle| self.now < last_use(token).after(idle))
+            && idle.is_none_or(|idle| self.now < token.last_use().after(idle))
     }
 
     /// The valid tokens of the user that a consumer has.
@@ -364,10 +361,6 @@ fn fitted<T>(entries: &[T], page: impl Fn(&[T], bool) -> OwnResponse) -> OwnResp
         // Removes no more entries than necessary: the page has other bytes too.
         shown -= (surplus * shown / page.body.len()).max(1);
     }
-}
-
-fn last_use(token: &AccessToken) -> UnixTime {
-    token.last_used_at.unwrap_or_default().max(token.issued_at)
 }
 
 /// The tokens of a user that are not revoked.

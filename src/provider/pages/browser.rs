@@ -1,6 +1,6 @@
-//! The browser of a session, by names that its user recognizes.
+//! The browser of a session, by names that its user recognizes, and what it wants a page for.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, Method, header, request::Parts};
 
 /// The names in User-Agent, the most specific first: nearly all browsers name Safari, and many Chrome.
 const BROWSERS: [(&str, &str); 12] = [
@@ -27,6 +27,22 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Mac OS X", "macOS"),
     ("Linux", "Linux"),
 ];
+
+/// Whether the user goes to the page: it is not for a frame, a picture or a script, and is not fetched in advance (Fetch Metadata
+/// Request Headers). Browsers that do not say so go there.
+pub(super) fn goes_to(parts: &Parts) -> bool {
+    let has_only = |name, wanted: &str| {
+        let mut values = parts.headers.get_all(name).iter();
+        values.all(|value| value == wanted)
+    };
+    let is_in_advance = ["sec-purpose", "purpose"]
+        .into_iter()
+        .any(|name| parts.headers.contains_key(name));
+    parts.method == Method::GET
+        && has_only("sec-fetch-dest", "document")
+        && has_only("sec-fetch-mode", "navigate")
+        && !is_in_advance
+}
 
 /// The browser and its system, each `None` if User-Agent has no known name. Nothing else of the field is kept: it is
 /// the caller's, and says more about a person than a page needs.

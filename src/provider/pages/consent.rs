@@ -10,9 +10,10 @@ use percent_encoding::utf8_percent_encode;
 use zeroize::Zeroizing;
 
 use super::{
-    LoggedIn, PageError, PageRequest, Worded, Wording, cookies,
+    LoggedIn, PageError, PageRequest, Worded, Wording, browser, cookies,
     csrf::{self, FormPurpose},
     login::LoginForm,
+    settings::{DEMANDS, Remember},
 };
 use crate::{
     base::{
@@ -27,7 +28,7 @@ use crate::{
         respond::{Failure, OwnResponse, duration::in_words, frame::Frame},
     },
     records::store::{
-        port::{ConsentDecision, Decided},
+        port::{ConsentDecision, Decided, Earlier},
         record::{
             AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState,
             TokenBeginning, User,
@@ -35,6 +36,17 @@ use crate::{
     },
     telemetry::redact::RedactedToken,
 };
+
+/// What is decided about a request token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// The user allows it.
+    Allow,
+    /// The user denies it.
+    Deny,
+    /// The user is not asked, because they allowed the same before.
+    Repeat,
+}
 
 /// The notice after a denial.
 const DENIED: &str = "denied-text";
@@ -80,6 +92,8 @@ pub(super) struct ConsentPage<'a> {
     holds: Vec<MessagePart>,
     /// The sentence about its end without use.
     ends_unused: Option<String>,
+    /// The digest of the consumer, for a user who is not asked again.
+    shown: Option<String>,
     /// The target of the decision: a web site or an application on the user's device; `None`: a page with the verifier.
     destination: Option<Destination>,
     /// Its scheme, with the colon.
@@ -135,17 +149,14 @@ impl PageRequest<'_> {
         }
         if decision.is_none() && switch.is_none() {
             let asked = self.found(&token).await?.undecided()?;
-            return self.log_in(&asked.login(&here)).await;
+            return self.log_in(&self.login_for(&asked, &here)).await;
         }
         // The form's own value comes first: a browser that does not have it learns nothing of the token.
         let caller = self.sender(FormPurpose::Decide, &token, &here).await?;
         match decision {
             _ if switch.is_some() => self.log_out(&caller, here).await,
-            Some("allow") => self.respond_to_decision(&here, &caller, &token, true).await,
-            Some("deny") => {
-                self.respond_to_decision(&here, &caller, &token, false)
-                    .await
-            }
+            Some("allow") => self.decide(&here, &caller, &token, Choice::Allow).await,
+            Some("deny") => self.decide(&here, &caller, &token, Choice::Deny).await,
             _ => Err(PageError::Malformed("error-malformed-decision").into()),
         }
     }
@@ -161,11 +172,23 @@ impl PageRequest<'_> {
             }
             None => format!("{}&oauth_token={token}", self.frame.link("auth_req_token")),
         };
-        if let Some((name, scope)) = self.scope()? {
-            let scope = utf8_percent_encode(&scope, ESCAPED);
-            here.push_str(&format!("&{name}={scope}"));
+        for (name, value) in self.scope()?.into_iter().chain(self.demands()?) {
+            let value = utf8_percent_encode(&value, ESCAPED);
+            here.push_str(&format!("&{name}={value}"));
         }
         Ok(here)
+    }
+
+    /// The parameters of the address by which the consumer demands that the user is asked, if it matters.
+    fn demands(&self) -> Result<Vec<(&'static str, String)>, PageError> {
+        let mut demands = Vec::new();
+        if self.pages.rules.consent.remember == Remember::Same {
+            for (name, unless) in DEMANDS {
+                let value = self.parameter(name)?.filter(|value| value != unless);
+                demands.extend(value.map(|value| (name, value)));
+            }
+        }
+        Ok(demands)
     }
 
     /// The parameter of the address that names permissions.
@@ -206,7 +229,20 @@ impl PageRequest<'_> {
         let asked = asked.undecided()?;
         match self.logged_in().await? {
             Some(caller) => self.consent(here, &caller, &asked).await,
-            None => self.login_form(&asked.login(here), "", None),
+            None => self.login_form(&self.login_for(&asked, here), "", None),
+        }
+    }
+
+    /// The login form that leads back to `here`, and from there to the callback if the user is not asked. Browsers check
+    /// `form-action` against that redirect too.
+    fn login_for<'a>(&self, asked: &'a Asked, here: &'a str) -> LoginForm<'a> {
+        let Asked { token, consumer } = asked;
+        let words = self.wording();
+        let is_remembered = words.is_remembered(consumer, &token.callback, &token.permissions);
+        LoginForm {
+            consumer: Some(&consumer.name),
+            further: if is_remembered { " https:" } else { "" },
+            ..LoginForm::leading_back_to(here)
         }
     }
 
@@ -258,6 +294,9 @@ impl PageRequest<'_> {
         // What the operator issued or imported, the user was not asked for.
         let mut earlier = self.live_tokens_of(&caller.user, &consumer.key).await?;
         earlier.retain(|token| token.began == TokenBeginning::Consent);
+        if let Some(response) = self.repeat(here, caller, asked, &earlier).await? {
+            return Ok(response);
+        }
         let form = (
             here,
             csrf::value(&caller.id, FormPurpose::Decide, &token.token),
@@ -273,19 +312,59 @@ impl PageRequest<'_> {
         Ok(OwnResponse::page(self.frame, 200, &template, &further))
     }
 
+    /// Sends the user on without the question, if they allowed the same before and the browser goes to this page: a frame, a
+    /// picture, a script and a prefetch decide nothing. `None`: the user has to be asked.
+    async fn repeat(
+        &self,
+        here: &str,
+        caller: &LoggedIn,
+        asked: &Asked,
+        earlier: &[AccessToken],
+    ) -> Result<Option<OwnResponse>, Failure> {
+        let Asked { token, consumer } = asked;
+        let words = self.wording();
+        let has_all = |held: &AccessToken| {
+            let mut wanted = token.permissions.iter();
+            wanted.all(|it| held.permissions.contains(it))
+        };
+        // The store decides; this only saves the users who are asked anyway a change of the store.
+        if !words.is_remembered(consumer, &token.callback, &token.permissions)
+            || !earlier.iter().any(has_all)
+            || !self.demands()?.is_empty()
+            || !browser::goes_to(self.head.parts)
+            || !self.record(asked, caller, Choice::Repeat).await?
+        {
+            return Ok(None);
+        }
+        let response = self.after_decision(here, caller, &token.token, true);
+        response.await.map(Some)
+    }
+
     /// Records the decision and sends the user on. The same decision sent again gets the same response.
-    async fn respond_to_decision(
+    async fn decide(
+        &self,
+        here: &str,
+        caller: &LoggedIn,
+        token: &str,
+        choice: Choice,
+    ) -> Result<OwnResponse, Failure> {
+        let asked = self.found(token).await?;
+        if asked.token.state == RequestTokenState::Issued {
+            self.record(&asked, caller, choice).await?;
+        }
+        let allows = choice == Choice::Allow;
+        self.after_decision(here, caller, token, allows).await
+    }
+
+    /// Sends the user on after their decision.
+    async fn after_decision(
         &self,
         here: &str,
         caller: &LoggedIn,
         token: &str,
         allows: bool,
     ) -> Result<OwnResponse, Failure> {
-        let mut asked = self.found(token).await?;
-        if asked.token.state == RequestTokenState::Issued {
-            self.record(&asked, caller, allows).await?;
-            asked = self.found(token).await?;
-        }
+        let asked = self.found(token).await?;
         match &asked.token.state {
             RequestTokenState::Authorized { user, .. } if allows && *user == caller.user.id => {}
             RequestTokenState::Denied if !allows => {}
@@ -307,25 +386,44 @@ impl PageRequest<'_> {
         Ok(page)
     }
 
-    /// Records a decision, unless one was recorded in the meantime.
-    async fn record(&self, asked: &Asked, caller: &LoggedIn, allows: bool) -> Result<(), Failure> {
+    /// Records a decision, unless one was recorded in the meantime; `false`: the user has to be asked.
+    async fn record(
+        &self,
+        asked: &Asked,
+        caller: &LoggedIn,
+        choice: Choice,
+    ) -> Result<bool, Failure> {
+        let rules = &self.pages.rules;
         let is_oob = asked.token.callback == Callback::Oob;
         let dialect = asked.consumer.dialect;
-        let dialect = dialect.unwrap_or(self.pages.rules.default_dialect);
+        let dialect = dialect.unwrap_or(rules.default_dialect);
         let is_renamed = dialect == Dialect::Legacy && !is_oob;
-        let (event, decision) = if allows {
-            let decision = ConsentDecision::Allow {
+        let shown = Some(asked.consumer.shown());
+        let (event, shown) = match choice {
+            // The form says what the user saw: if the consumer has changed since, they are asked the next time.
+            Choice::Allow => (
+                "consent_granted",
+                shown.filter(|shown| self.field("shown") == Some(shown)),
+            ),
+            Choice::Repeat => ("consent_repeated", shown),
+            Choice::Deny => ("consent_denied", None),
+        };
+        let decision = match choice {
+            Choice::Deny => ConsentDecision::Deny,
+            _ => ConsentDecision::Allow {
                 permissions: asked.token.permissions.clone(),
+                shown,
+                earlier: (choice == Choice::Repeat).then(|| Earlier {
+                    used_after: rules.tokens.access_idle.0.map(|idle| self.now.before(idle)),
+                    with_display_name: rules.gives_display_name,
+                }),
                 verifier: match is_oob {
                     true => random::oob_verifier()?,
                     false => random::verifier()?,
                 },
                 redirect_token: is_renamed.then(random::token).transpose()?,
-                expires_at: self.now.after(self.pages.rules.tokens.request_ttl),
-            };
-            ("consent_granted", decision)
-        } else {
-            ("consent_denied", ConsentDecision::Deny)
+                expires_at: self.now.after(rules.tokens.request_ttl),
+            },
         };
         let (token, session) = (&asked.token.token, cookies::id_hash(&caller.id));
         let deciding = self
@@ -333,7 +431,8 @@ impl PageRequest<'_> {
             .record_decision(token, &session, decision, self.now);
         match deciding.await? {
             Decided::Recorded => {}
-            Decided::AlreadyDecided => return Ok(()),
+            Decided::AlreadyDecided => return Ok(true),
+            Decided::NotAllowedBefore => return Ok(false),
             Decided::Expired => return Err(PageError::TokenExpired.about(&asked.consumer)),
             Decided::Unknown => return Err(PageError::TokenUnknown.into()),
         }
@@ -347,7 +446,7 @@ impl PageRequest<'_> {
             permissions = Vec::from_iter(permissions).join(" "),
             address = %self.address,
         );
-        Ok(())
+        Ok(true)
     }
 
     /// The access that a consumer keeps although the user has denied it more: when and how its newest token came to be, and the
@@ -482,6 +581,7 @@ impl<'a> Asking<'a> {
             && !earlier.is_empty()
             && !earlier.iter().any(|token| token.with_display_name);
         let allowed_at = earlier.iter().map(|token| token.issued_at).min();
+        let is_remembered = words.is_remembered(consumer, self.callback, self.permissions);
         let page = ConsentPage {
             frame: words.frame,
             form,
@@ -508,6 +608,7 @@ impl<'a> Asking<'a> {
             since: words.date(consumer.created_at),
             holds,
             ends_unused,
+            shown: is_remembered.then(|| consumer.shown()),
             scheme: destination
                 .as_ref()
                 .map_or_else(String::new, |it| format!("{}:", it.scheme)),
@@ -526,14 +627,6 @@ impl Asked {
         match self.token.state {
             RequestTokenState::Issued => Ok(self),
             _ => Err(PageError::TokenUsed.about(&self.consumer)),
-        }
-    }
-
-    /// The login form that leads back to `here`.
-    fn login<'a>(&'a self, here: &'a str) -> LoginForm<'a> {
-        LoginForm {
-            consumer: Some(&self.consumer.name),
-            ..LoginForm::leading_back_to(here)
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) struct LoginForm<'a> {
     pub(super) return_to: &'a str,
     /// The name of the consumer whose request brought the user here.
     pub(super) consumer: Option<&'a str>,
+    /// The CSP sources of its target, beside this origin, to which a login can lead on.
+    pub(super) further: &'static str,
 }
 
 impl<'a> LoginForm<'a> {
@@ -47,6 +49,7 @@ impl<'a> LoginForm<'a> {
             url,
             return_to: url,
             consumer: None,
+            further: "",
         }
     }
 }
@@ -463,13 +466,18 @@ impl PageRequest<'_> {
         if notice.is_none() && self.pages.has_session_cookie(&self.head.parts.headers) {
             self.forget_session();
         }
-        Ok(self.noticed(notice, &template))
+        Ok(self.noticed(notice, &template, form.further))
     }
 
     /// The page of a form with a password.
-    pub(super) fn noticed(&self, notice: Option<&Notice>, template: &impl Template) -> OwnResponse {
+    pub(super) fn noticed(
+        &self,
+        notice: Option<&Notice>,
+        template: &impl Template,
+        further: &str,
+    ) -> OwnResponse {
         let status = notice.map_or(200, |notice| notice.status);
-        let mut page = OwnResponse::page(self.frame, status, template, "");
+        let mut page = OwnResponse::page(self.frame, status, template, further);
         page.verdict = match status {
             400 => Verdict::BadRequest,
             403 => Verdict::LoginFailed,

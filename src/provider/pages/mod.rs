@@ -32,7 +32,7 @@ use crate::{
     oauth::ProtocolParameter,
     provider::{
         endpoints::scope::ScopeSettings,
-        issue::callback::ESCAPED,
+        issue::callback::{self, ESCAPED, OOB},
         login::{
             LoginBackend, PasswordPool, Throttle, header::UserHeaders, settings::LoginSettings,
         },
@@ -41,7 +41,7 @@ use crate::{
     records::store::{
         Store, StoreError,
         feed::ChangeHub,
-        record::{Dialect, OutsideUser, User},
+        record::{Callback, Consumer, Dialect, OutsideUser, User},
     },
     request::{
         parse::{ParseRejection, head::Head, origin::Origins, signed::is_form},
@@ -74,7 +74,9 @@ use csrf::FormPurpose;
 use developer::{ChecksSignatures, DeveloperRates};
 use error::PageError;
 use form::Form;
-use settings::{AuthorizePageSettings, PermissionSettings, SessionSettings};
+use settings::{
+    AuthorizePageSettings, ConsentSettings, PermissionSettings, Remember, SessionSettings,
+};
 
 /// The rules of the pages. A reload makes new [`Pages`].
 #[derive(Clone)]
@@ -97,6 +99,8 @@ pub struct PageRules {
     pub default_dialect: Dialect,
     /// How the address of the authorization page names permissions.
     pub scope: ScopeSettings,
+    /// The question to users whether a consumer may act for them.
+    pub consent: ConsentSettings,
     /// The texts of permissions. One without an entry is called by its name.
     pub permissions: Vec<PermissionSettings>,
     /// Consumers learn the display name of a user (`tokens.profile`).
@@ -477,6 +481,22 @@ impl Wording<'_> {
             worded(Some("description"), description),
             is_sensitive,
         )
+    }
+
+    /// Whether a user who allows this need not be asked for it again. The address of a web site under https is the only one of which
+    /// it is known who gets the verifier (RFC 8252 §8.6).
+    fn is_remembered(
+        &self,
+        consumer: &Consumer,
+        callback: &Callback,
+        permissions: &[Permission],
+    ) -> bool {
+        let is_of_site = matches!(callback, Callback::Uri(uri) if callback::is_assured(uri));
+        let is_sensitive = |it| self.described(it).2;
+        self.rules.consent.remember == Remember::Same
+            && is_of_site
+            && !consumer.callbacks.iter().any(|it| it == OOB)
+            && !permissions.iter().any(is_sensitive)
     }
 
     /// A time in UTC: its date in words, its hour and its minute.

@@ -150,7 +150,7 @@ impl PageRequest<'_> {
             notice,
             wrong,
         };
-        self.noticed(notice, &template)
+        self.noticed(notice, &template, "")
     }
 }
 

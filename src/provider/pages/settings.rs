@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     base::{
         names::Permission,
-        settings::{one_of, plain_values, section, text},
+        settings::{choices, one_of, plain_values, section, text},
     },
     oauth::ProtocolParameter,
     provider::{
@@ -18,11 +18,28 @@ use crate::{
     request::route::{FlowPath, settings::FlowSettings},
 };
 
+/// The parameters in the address of the authorization page by which a consumer demands that the user is asked, each with the value
+/// that does not: OpenID Connect's, X's and that of USOS and OKAPI.
+pub const DEMANDS: [(&str, &str); 3] = [
+    ("prompt", "none"),
+    ("force_login", "false"),
+    ("interactivity", "minimal"),
+];
+
 section! {
     /// The authorization page.
     AuthorizePageSettings["service"] {
         /// Further names of the parameters oauth_token and oauth_consumer_key in the URL of the authorization page, each with the name of the parameter.
         page_parameters: PageParameters = {}, reload;
+    }
+}
+
+section! {
+    /// The question to users whether a consumer may act for them.
+    #[derive(Copy)]
+    ConsentSettings["consent"] {
+        /// "never": each time; "same": a user who is logged in and has a valid token of the consumer with the same permissions or more goes back without it. docs/pages.md says when it is asked all the same.
+        remember: Remember = "never", reload;
     }
 }
 
@@ -49,12 +66,25 @@ section! {
     }
 }
 
+/// The earlier consents that count for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Remember {
+    /// None.
+    Never,
+    /// Those to the same consumer, as it was then, for the same permissions or more.
+    Same,
+}
+
+choices!(Remember);
+
 impl AuthorizePageSettings {
     /// The parameters of the authorization page that the configuration names.
     pub fn parameters(&self, flow: &FlowSettings, scope: &ScopeSettings) -> Vec<String> {
         let demanded = flow.authorize_paths.iter().flat_map(FlowPath::names);
         let renamed = self.page_parameters.0.iter().map(|(name, _)| &**name);
-        let named = demanded.chain(renamed).chain(scope.names());
+        let asking = DEMANDS.map(|(name, _)| name);
+        let named = demanded.chain(renamed).chain(scope.names()).chain(asking);
         named.map(str::to_owned).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! The arguments and results of the use cases of a store.
 
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +76,10 @@ pub enum ConsentDecision {
     Allow {
         /// The permissions on the page; those that the token does not ask for are left out.
         permissions: Vec<Permission>,
+        /// [`Consumer::shown`](super::record::Consumer::shown) of the consumer on the page; `None`: the user is asked each time.
+        shown: Option<String>,
+        /// The user is not asked: they have a token that they allowed this consumer, as it is now, with these permissions or more.
+        earlier: Option<Earlier>,
         /// The verifier that the consumer must send at the exchange.
         verifier: Secret,
         /// Dialect `legacy`: the token put on the redirect.
@@ -87,6 +91,15 @@ pub enum ConsentDecision {
     Deny,
 }
 
+/// The tokens by which a question is not needed.
+#[derive(Debug, Clone, Copy)]
+pub struct Earlier {
+    /// They were used or issued after this time.
+    pub used_after: Option<UnixTime>,
+    /// The consumer has got the display name of the user with them.
+    pub with_display_name: bool,
+}
+
 /// The outcome of [`Store::record_decision`](super::Store::record_decision).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
@@ -96,6 +109,8 @@ pub enum Decided {
     AlreadyDecided,
     /// The token is expired; nothing changed.
     Expired,
+    /// The user has to be asked: no [`Earlier`] token has what this one asks for; nothing changed.
+    NotAllowedBefore,
     /// There is no such token or session, or the consumer or the user is gone or disabled.
     Unknown,
 }
@@ -119,6 +134,12 @@ pub struct TokenExchange {
     pub expires_at: Option<UnixTime>,
     /// The response has the display name of its user.
     pub with_display_name: bool,
+    /// Give out the token again that the user has already allowed the consumer, with these permissions.
+    pub reuse: bool,
+    /// The most tokens that one user allows one consumer; past it those that were unused for longest end.
+    pub most: Option<NonZeroU32>,
+    /// The time after which unused tokens expire.
+    pub idle: Option<Duration>,
 }
 
 /// The outcome of [`Store::exchange`](super::Store::exchange), checked in this order.
@@ -138,7 +159,7 @@ pub enum Exchanged {
     WrongVerifier,
     /// The access token is given out, the request token used up.
     Exchanged {
-        /// The new token.
+        /// The new token, or one that is given out again.
         access_token: AccessToken,
         /// The user it acts for.
         user: Box<User>,

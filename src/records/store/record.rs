@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
@@ -11,6 +12,7 @@ use super::{
 use crate::{
     base::{
         clock::UnixTime,
+        hexadecimal::hexadecimal,
         names::{ConsumerKey, Permission, UserId},
         network::Network,
         rate::Rate,
@@ -221,6 +223,12 @@ impl Consumer {
         !self.secret.is_empty() || self.rsa_only || self.accepts_empty_secret()
     }
 
+    /// The digest of what a user trusts on the consent page: its name, its callbacks and all of its permissions.
+    pub fn shown(&self) -> String {
+        let trusted = serde_json::json!([self.name, self.callbacks, self.permissions]);
+        hexadecimal(digest(&SHA256, trusted.to_string().as_bytes()).as_ref())
+    }
+
     /// Whether it is allowed a secret that proves nothing.
     pub fn accepts_empty_secret(&self) -> bool {
         self.accept.contains(&Deviation::EmptySecret)
@@ -404,6 +412,13 @@ pub struct AccessToken {
     /// The response that gave it to its consumer had the display name of its user.
     #[serde(default)]
     pub with_display_name: bool,
+}
+
+impl AccessToken {
+    /// The time of its last use; of its issue if there was no use.
+    pub fn last_use(&self) -> UnixTime {
+        self.last_used_at.unwrap_or_default().max(self.issued_at)
+    }
 }
 
 /// The last verified call with an access token.

@@ -36,9 +36,11 @@ use crate::{
     },
     provider::{
         endpoints::scope::ScopeSettings,
-        endpoints::settings::{ExchangeSettings, RequestTokenSettings, TokenResponseSettings},
+        endpoints::settings::{ExchangeSettings, TokenLimitSettings, TokenResponseSettings},
         login::settings::{LoginSettings, PasswordCheckSettings},
-        pages::settings::{AuthorizePageSettings, PermissionSettings, SessionSettings},
+        pages::settings::{
+            AuthorizePageSettings, ConsentSettings, PermissionSettings, SessionSettings,
+        },
         respond::settings::{PagesSettings, ResponseSettings},
     },
     records::{
@@ -146,6 +148,7 @@ config! {
     exchange: ExchangeSettings,
     sunset: SunsetSettings,
     brown_out: [BrownOutSettings],
+    consent: ConsentSettings,
     permission: [PermissionSettings],
     operation: [OperationSettings],
     operations: UnlistedSettings,
@@ -155,7 +158,7 @@ config! {
     limits: LimitSettings,
     sessions: SessionSettings,
     rate: RateSettings,
-    request_tokens: RequestTokenSettings,
+    token_limits: TokenLimitSettings,
     forward_auth: ForwardAuthSettings,
     admin: AdminSettings,
     audit: AuditSettings,

@@ -16,7 +16,7 @@ use crate::support::{
     browser::{Browser, ENTER, SPACE, TAB},
     legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, REVOKE_TOKEN, authorization, pages_not_among},
     program::{Log, program},
-    proxy::{Consumer, User},
+    proxy::{CALLBACK, Consumer, User},
     until,
     upstream::nobody,
 };
@@ -30,6 +30,7 @@ const CONFIG: &str = "
 login.max_failures = '2 per 15m'
 service.docs_url = 'https://example.com/errors'
 tokens.access_idle = '30d'
+consent.remember = 'same'
 
 [pages]
 terms_url = 'https://example.com/terms'
@@ -187,6 +188,8 @@ impl Audit {
             !self.browser.source().contains("name=\"decision\"")
         });
         self.look("denied");
+        self.open(proxy, &not_asked_again(proxy));
+        self.at("input[name=shown]", "consent-once");
 
         self.open(proxy, PASSWORD);
         self.at("#new_password", "password");
@@ -272,6 +275,13 @@ impl Audit {
     }
 }
 
+/// The page of a consumer for which the user is not asked again.
+fn not_asked_again(proxy: &Proxy) -> String {
+    let options = format!("--permission photos.read --callback {CALLBACK}");
+    let consumer = proxy.consumer_with(NAME, &options);
+    authorization(&proxy.request_token(&consumer, CALLBACK))
+}
+
 /// Checks the pages of `proxy`, and the page shown where passwords cannot be checked.
 fn check(proxy: &Proxy, audit: &Audit) {
     audit.every_page(proxy);
@@ -313,8 +323,10 @@ fn the_main_pages_fit_in_every_other_language() {
         audit.language = language;
         proxy.token_with(&consumer, &user, granted);
         let asked = authorization(&proxy.request_token(&consumer, "oob"));
+        let once = not_asked_again(&proxy);
         for (target, selector, name) in [
             (&*asked, "button[name=decision]", "consent"),
+            (&*once, "input[name=shown]", "consent-once"),
             (APPLICATIONS, "li a.button", "applications"),
             (&withdraw, "button[name=revoke]", "withdraw"),
             (PASSWORD, "#new_password", "password"),

@@ -115,7 +115,9 @@ CREATE TABLE countersign.access_tokens (
     revoked_at bigint,
     began text COLLATE "C" NOT NULL DEFAULT 'imported',
     -- The response that gave it out had the user's display name.
-    with_display_name boolean NOT NULL DEFAULT false
+    with_display_name boolean NOT NULL DEFAULT false,
+    -- The digest of the consumer as its user was shown it, where the consent counts for the next request too.
+    shown text COLLATE "C"
 );
 CREATE INDEX access_tokens_of_consumer ON countersign.access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON countersign.access_tokens ("user", token);
@@ -144,6 +146,8 @@ CREATE TABLE countersign.request_tokens (
     "user" text COLLATE "C",
     verifier bytea,
     redirect_token text COLLATE "C" UNIQUE,
+    -- As that of access tokens.
+    shown text COLLATE "C",
     wrong_verifiers bigint NOT NULL,
     CHECK ((state = 'authorized') = ("user" IS NOT NULL)),
     CHECK ((state = 'authorized') = (verifier IS NOT NULL))

@@ -1,8 +1,13 @@
 //! The token flow: a request token given out, decided on, exchanged.
 
+use std::{cmp::Reverse, time::Duration};
+
 use super::{READ, Store, WRITE, consumers, rows, sessions, tokens, tx::Tx, users};
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey},
+    base::{
+        clock::UnixTime,
+        names::{ConsumerKey, Permission, UserId},
+    },
     records::store::{
         Result, StoreError,
         port::{ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange},
@@ -11,6 +16,9 @@ use crate::{
         value::json,
     },
 };
+
+/// Tokens past the limit that one exchange ends; the next one ends more.
+const AT_ONCE: usize = 20;
 
 impl Store {
     /// Finds a request token by its identifier or by the token of its redirect, whatever its state.
@@ -125,7 +133,8 @@ pub(super) async fn record_decision(
     };
     let consumer = consumers::find(tx, &found.consumer).await?;
     let session = sessions::find(tx, session, now).await?;
-    let (Some((_, user)), Some(true)) = (session, consumer.map(|consumer| consumer.enabled)) else {
+    let consumer = consumer.filter(|consumer| consumer.enabled);
+    let (Some((_, user)), Some(consumer)) = (session, consumer) else {
         return Ok(Decided::Unknown);
     };
     if found.state != RequestTokenState::Issued {
@@ -137,14 +146,33 @@ pub(super) async fn record_decision(
     match decision {
         ConsentDecision::Allow {
             permissions,
+            shown,
+            earlier,
             verifier,
             redirect_token,
             expires_at,
         } => {
             let verifier = tx.seal().close(field::VERIFIER, token, verifier)?;
             found.permissions.retain(|it| permissions.contains(it));
+            if let Some(earlier) = earlier {
+                let pair = (&user.id, &found.consumer);
+                let held = tokens::allowed(tx, pair, now, earlier.used_after).await?;
+                let current = Some(consumer.shown());
+                let is_enough = |(token, seen): &(AccessToken, Option<String>)| {
+                    *seen == current
+                        && *shown == current
+                        && (token.with_display_name || !earlier.with_display_name)
+                        && found
+                            .permissions
+                            .iter()
+                            .all(|it| token.permissions.contains(it))
+                };
+                if !held.iter().any(is_enough) {
+                    return Ok(Decided::NotAllowedBefore);
+                }
+            }
             let allow = r#"UPDATE countersign.request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
-                 redirect_token = $4, expires_at = $5, permissions = $6
+                 redirect_token = $4, expires_at = $5, permissions = $6, shown = $7
                  WHERE token = $1"#;
             let params = [
                 token.into(),
@@ -153,6 +181,7 @@ pub(super) async fn record_decision(
                 redirect_token.as_deref().into(),
                 (*expires_at).into(),
                 json(&found.permissions)?.into(),
+                shown.as_deref().into(),
             ];
             tx.execute(allow, &params).await?
         }
@@ -198,12 +227,14 @@ pub(super) async fn exchange(tx: &mut Tx, exchange: &TokenExchange) -> Result<Ex
         tx.execute(count, &[token.into(), is_last.into()]).await?;
         return Ok(Exchanged::WrongVerifier);
     }
-    let access_token = AccessToken {
+    let (held, again) = held(tx, exchange, &user.id, &found.permissions).await?;
+    let is_new = again.is_none();
+    let access_token = again.unwrap_or_else(|| AccessToken {
         token: exchange.access_token.clone(),
         secret: exchange.access_secret.clone(),
-        consumer: found.consumer,
+        consumer: found.consumer.clone(),
         user: user.id.clone(),
-        permissions: found.permissions,
+        permissions: found.permissions.clone(),
         issued_at: exchange.now,
         expires_at: exchange.expires_at,
         last_used_at: None,
@@ -211,16 +242,65 @@ pub(super) async fn exchange(tx: &mut Tx, exchange: &TokenExchange) -> Result<Ex
         revoked_at: None,
         began: TokenBeginning::Consent,
         with_display_name: exchange.with_display_name,
-    };
-    if !tokens::insert(tx, std::slice::from_ref(&access_token)).await? {
+    });
+    if is_new && !tokens::insert(tx, std::slice::from_ref(&access_token)).await? {
         return Err(StoreError::Broken(
             "a new access token has an identifier that is taken",
         ));
     }
+    let most = exchange.most.map_or(usize::MAX, |most| most.get() as usize);
+    let others = held.iter().filter(|it| it.token != access_token.token);
+    for surplus in others.skip(most - 1).take(AT_ONCE) {
+        tokens::revoke_at(tx, &surplus.token, Some(exchange.now)).await?;
+    }
+    let keep = "UPDATE countersign.access_tokens SET shown =
+             (SELECT shown FROM countersign.request_tokens WHERE token = $1) WHERE token = $2";
+    let params = [token.into(), access_token.token.as_str().into()];
+    tx.execute(keep, &params).await?;
     // The token of the redirect stays, so that a second exchange by it is `Used` as well.
     let end = r#"UPDATE countersign.request_tokens SET state = 'exchanged', "user" = NULL, verifier = NULL
          WHERE token = $1"#;
     tx.execute(end, &[token.into()]).await?;
     let user = Box::new(user);
     Ok(Exchanged::Exchanged { access_token, user })
+}
+
+/// Finds, the last used first, the tokens that the user has allowed the consumer, if the exchange has a rule on them; and among
+/// them the one to give out again. Exchanges for one user wait for each other then.
+async fn held(
+    tx: &mut Tx,
+    exchange: &TokenExchange,
+    user: &UserId,
+    permissions: &[Permission],
+) -> Result<(Vec<AccessToken>, Option<AccessToken>)> {
+    if !exchange.reuse && exchange.most.is_none() {
+        return Ok((Vec::new(), None));
+    }
+    let lock = tx.statements().lock;
+    let lock = format!("SELECT 1 FROM countersign.users WHERE id = $1 {lock}");
+    tx.has_row(&lock, &[user.as_str().into()]).await?;
+    let (now, pair) = (exchange.now, (user, &exchange.consumer));
+    let used_after = exchange.idle.map(|idle| now.before(idle));
+    let held = tokens::allowed(tx, pair, now, used_after).await?;
+    let mut held = Vec::from_iter(held.into_iter().map(|(token, _)| token));
+    held.sort_by_key(|token| Reverse(token.last_use()));
+    // A consumer may ask because its token is about to end: one in the second half of its life is not given out again.
+    let lasts = |token: &AccessToken| {
+        let is_used = |idle: Duration| now < token.last_use().after(idle / 2);
+        let half = |end: UnixTime| now.after(Duration::from_secs(end.0.saturating_sub(now.0) / 2));
+        exchange.idle.is_none_or(is_used)
+            && match (token.expires_at, exchange.expires_at) {
+                (None, None) => true,
+                (Some(end), Some(latest)) => (half(latest)..=latest).contains(&end),
+                _ => false,
+            }
+    };
+    let again = held.iter().find(|token| {
+        exchange.reuse
+            && token.permissions == permissions
+            && (token.with_display_name || !exchange.with_display_name)
+            && lasts(token)
+    });
+    let again = again.cloned();
+    Ok((held, again))
 }

@@ -14,8 +14,8 @@ use crate::{
         engine::Statements,
         port::{Added, Change, Guard, Source, TokenFilter},
         record::{AccessToken, TokenUse},
-        seal::field,
-        value::{Value, json, seconds},
+        seal::{Seal, field},
+        value::{Row, Value, json, seconds},
     },
 };
 
@@ -111,7 +111,7 @@ impl Store {
     }
 
     /// Revokes access tokens that a filter finds, at most `limit`; returns how many were not revoked before. A filter that
-    /// finds all revokes nothing.
+    /// finds all revokes nothing. What the user or the consumer was allowed and has not exchanged ends too.
     pub async fn revoke_access_tokens(
         &self,
         filter: &TokenFilter,
@@ -131,6 +131,9 @@ impl Store {
             );
             let revoked = tx.rows(&revoke, &params, rows::token).await?;
             let count = revoked.len() as u64;
+            if filter.unused_since.is_none() {
+                void(tx, filter).await?;
+            }
             for token in revoked {
                 tx.changed(Change::AccessToken(token));
             }
@@ -251,6 +254,35 @@ impl Store {
     }
 }
 
+/// Finds the access tokens that a user has allowed a consumer here, and what they were shown of it: those that are valid at `now`,
+/// and were used or issued after `used_after`; the last used ones, if there are very many. Nobody else ends them before this
+/// transaction is over.
+pub(super) async fn allowed(
+    tx: &mut Tx,
+    (user, consumer): (&UserId, &ConsumerKey),
+    now: UnixTime,
+    used_after: Option<UnixTime>,
+) -> Result<Vec<(AccessToken, Option<String>)>> {
+    // Rows are locked in the order in which others lock them.
+    let lock = tx.statements().lock;
+    let find = format!(
+        r#"SELECT * FROM countersign.access_tokens WHERE revoked_at IS NULL AND token IN (
+             SELECT token FROM countersign.access_tokens
+             WHERE "user" = $1 AND consumer = $2 AND revoked_at IS NULL AND began = 'consent'
+                 AND (expires_at IS NULL OR expires_at > $3) AND coalesce(last_used_at, issued_at) > $4
+             ORDER BY coalesce(last_used_at, issued_at) DESC LIMIT 250
+         ) ORDER BY token {lock}"#
+    );
+    let params = [
+        user.as_str().into(),
+        consumer.as_str().into(),
+        now.into(),
+        used_after.map_or(-1, seconds).into(),
+    ];
+    let read = |row: &Row, seal: &Seal| Ok((rows::access_token(row, seal)?, row.get("shown")?));
+    tx.rows(&find, &params, read).await
+}
+
 /// Whether an identifier that a caller names can be in a column: PostgreSQL has no NUL.
 pub(super) fn is_text(token: &str) -> bool {
     !token.contains('\0')
@@ -310,15 +342,33 @@ fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value
             number + 2
         );
     }
+    condition += &owners(filter, &mut params);
+    (condition, params)
+}
+
+/// The condition of a filter on user and consumer, which follows another one.
+fn owners(filter: &TokenFilter, params: &mut Vec<Value>) -> String {
     let user = filter.user.as_ref().map(UserId::as_str);
     let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
+    let mut condition = String::new();
     for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {
         if let Some(value) = value {
             params.push(value.into());
             condition += &format!(" AND {column} = ${}", params.len());
         }
     }
-    (condition, params)
+    condition
+}
+
+/// Ends what the user or the consumer of a filter was allowed, where no access token was given for it yet.
+async fn void(tx: &mut Tx, filter: &TokenFilter) -> Result<()> {
+    let mut params = Vec::new();
+    let owners = owners(filter, &mut params);
+    let void = format!(
+        r#"UPDATE countersign.request_tokens SET state = 'voided', "user" = NULL, verifier = NULL
+         WHERE state = 'authorized'{owners}"#
+    );
+    tx.execute(&void, &params).await.map(drop)
 }
 
 /// Revokes a token at the time that an import says, else now.

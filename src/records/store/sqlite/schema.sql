@@ -118,7 +118,9 @@ CREATE TABLE access_tokens (
     revoked_at INTEGER,
     began TEXT NOT NULL DEFAULT 'imported',
     -- The response that gave it out had the user's display name.
-    with_display_name INT NOT NULL DEFAULT 0
+    with_display_name INT NOT NULL DEFAULT 0,
+    -- The digest of the consumer as its user was shown it, where the consent counts for the next request too.
+    shown TEXT
 ) STRICT;
 CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);
@@ -147,6 +149,8 @@ CREATE TABLE request_tokens (
     "user" TEXT,
     verifier BLOB,
     redirect_token TEXT UNIQUE,
+    -- As that of access tokens.
+    shown TEXT,
     wrong_verifiers INTEGER NOT NULL,
     CHECK ((state = 'authorized') = ("user" IS NOT NULL)),
     CHECK ((state = 'authorized') = (verifier IS NOT NULL))
