@@ -29,7 +29,7 @@ pub enum Condition {
     DiskFull,
     /// The application with external records does not answer well: its credentials get 503 unless they are cached.
     Lookup,
-    /// Calls to the API fail: they get 502 or 504.
+    /// The API does not answer: calls get 502 or 504.
     Upstream,
     /// A worker does not run, and its connections hang.
     WorkerHung,
@@ -66,8 +66,8 @@ impl Condition {
         )
     }
 
-    /// Whether a person has to act at once, so that its beginning is an error in the log.
-    const fn needs_a_person(self) -> bool {
+    /// Whether an operator has to act at once, so that its beginning is an error in the log.
+    const fn needs_attention(self) -> bool {
         self.stops_signed_calls()
             || matches!(
                 self,
@@ -114,6 +114,11 @@ impl Conditions {
         }
     }
 
+    /// The time by the clock of the conditions.
+    pub fn now(&self) -> UnixTime {
+        self.clock.now()
+    }
+
     /// Notes that the condition lasts for the `cause` given, or has ended if there is none. Its beginning and its end
     /// are logged.
     pub fn set(&self, condition: Condition, cause: Option<String>) {
@@ -146,7 +151,7 @@ impl Conditions {
         });
         if logs && !known.is_logged {
             known.is_logged = true;
-            match condition.needs_a_person() {
+            match condition.needs_attention() {
                 true => tracing::error!(condition = name, cause, "condition began"),
                 false => tracing::warn!(condition = name, cause, "condition began"),
             }

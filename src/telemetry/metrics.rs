@@ -3,14 +3,12 @@
 //! Every label value is a constant of the program, an operation of the configuration, or the key of a consumer that has
 //! signed correctly, of which there are at most [`MAX_CONSUMERS`]. No caller can add one.
 
+mod api_health;
 pub mod per_thread;
 mod process;
 
 use std::{
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, OnceLock, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
@@ -23,13 +21,17 @@ use prometheus_client::{
 };
 use strum::VariantArray as _;
 
-use self::per_thread::{Counts, Histogram, NamedCounters, VerdictCounters};
+use self::{
+    api_health::ApiHealth,
+    per_thread::{Counts, Histogram, NamedCounters, VerdictCounters},
+};
 pub use super::calls::verdict::{Outcome, Verdict};
 use super::{
     calls::{facts::OtherSecret, record::CallRecord},
     charts::RequestCounts,
     consumer_calls::AcceptedCalls,
 };
+use crate::base::clock::UnixTime;
 
 /// Upper bounds in seconds, from below a cache hit to a store that hangs.
 const VERIFY_BOUNDS: &[f64] = &[
@@ -100,8 +102,7 @@ macro_rules! metrics {
             started: Instant,
             /// The durations of requests that failed.
             failed: Histogram,
-            /// The responses of the API before the last call that failed because of it.
-            answers_before_failure: AtomicU64,
+            api: ApiHealth,
             /// Sets the metrics that others count, before each scrape.
             pub refresh: OnceLock<Box<dyn Fn(&Self) + Send + Sync>>,
         }
@@ -121,7 +122,7 @@ macro_rules! metrics {
                     registry,
                     started: Instant::now(),
                     failed: Histogram::new(REQUEST_BOUNDS),
-                    answers_before_failure: AtomicU64::new(0),
+                    api: ApiHealth::default(),
                     refresh: OnceLock::new(),
                     $($field,)+
                 }
@@ -273,14 +274,14 @@ impl Metrics {
         }
     }
 
-    /// Notes a call that failed because of the API.
-    pub fn api_failed(&self) {
-        self.answers_before_failure.store(self.answers(), Relaxed);
+    /// Notes a call that failed because of the API, and says whether the API is away ([`ApiHealth`]).
+    pub fn api_failed(&self, is_unreachable: bool, now: UnixTime) -> bool {
+        self.api.failed(self.answers(), is_unreachable, now)
     }
 
     /// Whether the API has answered since the last call that failed because of it.
-    pub fn api_answers(&self) -> bool {
-        self.answers() > self.answers_before_failure.load(Relaxed)
+    pub fn api_answers(&self, now: UnixTime) -> bool {
+        self.api.answers(self.answers(), now)
     }
 
     fn answers(&self) -> u64 {

@@ -5,6 +5,7 @@ use http::{HeaderMap, Method, header};
 use super::{RequestRecord, Served, Shared};
 use crate::{
     provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
+    request::forward::ForwardFault,
     telemetry::conditions::Condition,
 };
 
@@ -58,10 +59,9 @@ fn log_failure(failure: &Failure, request_id: &str, shared: &Shared) {
     }
     let condition = failure.condition();
     let is_logged = condition.is_some() || failure.is_of_logged_outage();
-    if let Some((condition, text)) = condition {
-        if condition == Condition::Upstream {
-            shared.metrics.api_failed();
-        }
+    if let Some((condition, text)) = condition
+        && (condition != Condition::Upstream || is_outage(failure, shared))
+    {
         shared.conditions.set(condition, Some(text));
     }
     let error: &(dyn std::error::Error + 'static) = failure;
@@ -70,4 +70,12 @@ fn log_failure(failure: &Failure, request_id: &str, shared: &Shared) {
     } else {
         tracing::error!(%request_id, error, "request failed");
     }
+}
+
+/// Whether a call failed because the API is away. While it is, each call that cannot reach it lets the outage last.
+fn is_outage(failure: &Failure, shared: &Shared) -> bool {
+    let (metrics, conditions) = (&shared.metrics, &shared.conditions);
+    let is_unreachable = matches!(failure, Failure::Upstream(ForwardFault::Unreachable(_)));
+    let is_away = metrics.api_failed(is_unreachable, conditions.now());
+    is_away || is_unreachable && conditions.lasts(Condition::Upstream)
 }

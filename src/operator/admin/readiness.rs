@@ -73,7 +73,7 @@ impl Readiness {
             }
             outage => conditions.set(Condition::Nonces, outage.map(|outage| outage.to_string())),
         }
-        if self.metrics.api_answers() {
+        if self.metrics.api_answers(conditions.now()) {
             conditions.end_if_quiet(Condition::Upstream);
         }
         self.check_window();
