@@ -16,7 +16,7 @@ date-words = { $day } { $month ->
 } { $year }
 
 login-title = تسجيل الدخول إلى { $service }
-login-to-decide = سجّل الدخول للرد على طلب { $consumer }.
+login-to-decide = سجّل الدخول للمتابعة إلى { $consumer }.
 login-name = اسم المستخدم
 login-password = كلمة المرور
 login-submit = تسجيل الدخول
@@ -44,10 +44,16 @@ consent-permissions = إذا سمحت بذلك، فسيمكن للتطبيق
 consent-identity = معرفة هويتك
 consent-identity-name = اسم المستخدم ومعرّفك
 consent-identity-full = اسمك واسم المستخدم ومعرّفك
-consent-calls = إرسال طلبات نيابةً عنك لا تحتاج إلى إذن خاص
+consent-calls = القيام نيابةً عنك بما لا يحتاج إلى إذن خاص
 consent-new = جديد
 consent-sensitive = حسّاس
-consent-sum = { $count }، منها { $sensitive ->
+consent-sum = { $count ->
+    [one] إذن واحد
+    [two] إذنان
+    [few] { $count } أذونات
+    [many] { $count } إذنًا
+   *[other] { $count } إذن
+}، منها { $sensitive ->
     [two] اثنان حسّاسان
     [one] واحد حسّاس
    *[other] { $sensitive } حسّاسة
@@ -59,10 +65,10 @@ consent-sensitive-count = { $count ->
 }
 consent-developer = الاسم والوصف من المطوّر، ولم تتحقق منهما { $service }.
 consent-developer-name = الاسم من المطوّر، ولم تتحقق منه { $service }.
-consent-since = مسجَّل هنا منذ { $date }
-consent-to-site = في الحالتين ستعود بعد ذلك إلى { $site }.
-consent-to-scheme = في الحالتين ستنتقل بعد ذلك إلى تطبيق على هذا الجهاز يفتح روابط { $scheme }.
-consent-to-code = إذا سمحت بذلك، فسيظهر لك رمز تكتبه في التطبيق.
+consent-since = سُجِّل في { $date }
+consent-to-site = أيًّا كان اختيارك، ستعود إلى { $site }.
+consent-to-scheme = أيًّا كان اختيارك، سيُفتح بعد ذلك تطبيق على هذا الجهاز يفتح روابط { $scheme }.
+consent-to-code = إذا سمحت بذلك، فستحصل على رمز تكتبه في التطبيق.
 consent-allow = سماح
 consent-deny = رفض
 consent-password = لا يرى التطبيق كلمة مرورك أبدًا.
@@ -75,7 +81,7 @@ consent-continue-to = المتابعة إلى { $site }
 
 verifier-title = لقد سمحت بوصول التطبيق { $consumer }
 verifier-type = اكتب هذا الرمز في التطبيق:
-verifier-lifetime = هذا الرمز صالح لمدة { $lifetime } ولمرة واحدة فقط. لا تعطه لأي شخص آخر. يمكنك بعد ذلك إغلاق هذه الصفحة.
+verifier-lifetime = هذا الرمز صالح لمدة { $lifetime } ولمرة واحدة فقط. لا تعطه لأي شخص آخر. أغلق هذه الصفحة بعد أن يقبل التطبيق الرمز.
 verifier-taken = استلم { $consumer } الرمز
 verifier-taken-text = يمكنك إغلاق هذه الصفحة.
 
@@ -87,7 +93,7 @@ applications-title = التطبيقات المتصلة
 applications-text = يمكن لهذه التطبيقات التصرف نيابةً عنك. ما تسحبه هنا ينتهي فورًا.
 applications-log-out = تسجيل الخروج
 applications-withdrawn = لم يعد بإمكان التطبيق { $consumer } التصرف نيابةً عنك.
-applications-none = لا يوجد تطبيق يمكنه التصرف نيابةً عنك. عندما تسمح لتطبيق بذلك، سيظهر هنا.
+applications-none = لم تربط أي تطبيق بعد.
 applications-none-here = لا يوجد بين هذه التطبيقات تطبيق يمكنه التصرف نيابةً عنك.
 applications-permissions = { $count ->
     [one] إذن واحد
@@ -120,18 +126,18 @@ sessions-unknown = متصفح غير معروف
 sessions-this = هذا المتصفح
 sessions-since = منذ { $date }
 sessions-open = { $count ->
-    [one] في متصفح واحد
-    [two] في متصفحين
-    [few] في { $count } متصفحات
-    [many] في { $count } متصفحًا
-   *[other] في { $count } متصفح
+    [one] متصفح واحد
+    [two] متصفحان
+    [few] { $count } متصفحات
+    [many] { $count } متصفحًا
+   *[other] { $count } متصفح
 }
 sessions-all = كل المتصفحات ({ $count })
 sessions-others = تسجيل الخروج من كل مكان آخر
 sessions-end = تسجيل الخروج من كل مكان
 
 logout-title = هل تريد تسجيل الخروج من { $service }؟
-logout-text = سيلزمك بعد ذلك تسجيل الدخول من جديد في هذا المتصفح.
+logout-text = سيلزمك تسجيل الدخول من جديد في هذا المتصفح.
 logout-others-title = هل تريد تسجيل الخروج من كل مكان آخر؟
 logout-others-text = ستبقى مسجّل الدخول هنا. أما في جميع المتصفحات الأخرى فسيلزمك تسجيل الدخول من جديد.
 logout-all-title = هل تريد تسجيل الخروج من كل مكان؟
@@ -145,12 +151,12 @@ notice-out-others = تم تسجيل الخروج من كل مكان آخر.
 notice-out-one = تم تسجيل الخروج من ذلك المتصفح.
 
 password-title = تغيير كلمة المرور
-password-rule = يجب ألّا تقل كلمة المرور الجديدة عن { $count ->
-    [one] حرف واحد.
-    [two] حرفين.
-    [few] { $count } أحرف.
-    [many] { $count } حرفًا.
-   *[other] { $count } حرف.
+password-rule = { $count ->
+    [one] استخدم حرفًا واحدًا على الأقل.
+    [two] استخدم حرفين على الأقل.
+    [few] استخدم { $count } أحرف على الأقل.
+    [many] استخدم { $count } حرفًا على الأقل.
+   *[other] استخدم { $count } حرف على الأقل.
 }
 password-text = سيُسجَّل خروجك من جميع المتصفحات الأخرى. أما التطبيقات التي يمكنها التصرف نيابةً عنك فستبقى كذلك.
 password-current = كلمة المرور الحالية
@@ -274,14 +280,14 @@ error-stale-out = سُجّل خروجك بعد عرض هذا النموذج. ل�
 error-stale-old = بقيت الصفحة مفتوحة مدة طويلة. لم يتغير شيء.
 error-cookie = لم يرسل متصفحك ملف تعريف ارتباط
 error-cookie-text = لا يعمل هذا النموذج إلا مع ملف تعريف ارتباط لهذا الموقع، وهو لا يحتوي إلا على رقم عشوائي. اسمح بملفات تعريف الارتباط لهذا الموقع وابدأ من جديد.
-error-unknown = هذا الطلب غير معروف
+error-unknown = لم نتعرّف على هذا الرابط
 error-unknown-text = رابط التطبيق غير صالح. عُد إلى التطبيق وابدأ من جديد.
 error-expired = انتهت صلاحية هذا الطلب
 error-expired-text = مر وقت طويل. عُد إلى التطبيق وابدأ من جديد.
 error-used = سبق الرد على هذا الطلب
 error-used-text = يمكن الرد على كل طلب مرة واحدة فقط. عُد إلى التطبيق وابدأ منه من جديد إذا لزم الأمر.
 error-disabled = هذا التطبيق معطَّل
-error-disabled-text = لا يمكنه طلب الوصول حاليًا.
+error-disabled-text = لا يمكنه طلب الوصول الآن.
 error-callback = لا يمكن الرد على هذا الطلب
 error-callback-text = العنوان الذي يريد التطبيق إرسالك إليه غير مسجَّل له.
 error-no-application = لا يوجد تطبيق كهذا
@@ -292,7 +298,7 @@ error-password = تغيّرت كلمة المرور في هذه الأثناء
 error-password-text = تغيّرت منذ أن فتحت النموذج: غيّرتها أنت في متصفح آخر أو غيّرها المشغّل. لم يتغير شيء هنا. سجّل الدخول بكلمة المرور الجديدة.
 error-nobody = لم تسجّل الدخول
 error-nobody-text = سجّل الدخول في الموقع الذي أتيت منه، ثم افتح هذه الصفحة مرة أخرى.
-error-not-admitted = لا يُسمح لحسابك باستخدام هذه الخدمة
+error-not-admitted = لا يمكن لحسابك تسجيل الدخول هنا
 error-not-admitted-text = الحساب معطَّل هنا أو يتعارض مع حساب آخر. اسأل القائمين على هذه الخدمة.
 error-unavailable = حاول مرة أخرى
 error-unavailable-text = لا يمكن للخدمة الرد الآن. حاول مرة أخرى بعد بضع ثوانٍ.

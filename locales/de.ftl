@@ -16,7 +16,7 @@ date-words = { $day }. { $month ->
 } { $year }
 
 login-title = Bei { $service } anmelden
-login-to-decide = Melden Sie sich an, um die Anfrage von { $consumer } zu beantworten.
+login-to-decide = Melden Sie sich an, um zu { $consumer } zu gelangen.
 login-name = Benutzername
 login-password = Passwort
 login-submit = Anmelden
@@ -41,33 +41,33 @@ consent-permissions = Wenn Sie es erlauben, kann die Anwendung
 consent-identity = Erfahren, wer Sie sind
 consent-identity-name = Ihr Benutzername und Ihre Kennung
 consent-identity-full = Ihr Name, Ihr Benutzername und Ihre Kennung
-consent-calls = In Ihrem Namen Anfragen stellen, für die keine besondere Berechtigung nötig ist
+consent-calls = In Ihrem Namen handeln, soweit dafür keine besondere Berechtigung nötig ist
 consent-new = neu
 consent-sensitive = heikel
-consent-sum = { $count }, davon { $sensitive } heikel
+consent-sum = { $count } Berechtigungen, { $sensitive } davon heikel
 consent-sensitive-count = { $count ->
     [one] { $count } davon ist heikel.
    *[other] { $count } davon sind heikel.
 }
 consent-developer = Name und Beschreibung stammen vom Entwickler und sind von { $service } nicht geprüft.
 consent-developer-name = Der Name stammt vom Entwickler und ist von { $service } nicht geprüft.
-consent-since = hier registriert seit { $date }
-consent-to-site = In beiden Fällen kehren Sie danach zu { $site } zurück.
-consent-to-scheme = In beiden Fällen gelangen Sie danach zu einer App auf diesem Gerät, die Links mit { $scheme } öffnet.
-consent-to-code = Wenn Sie es erlauben, wird Ihnen ein Code angezeigt, den Sie in der Anwendung eingeben.
+consent-since = registriert am { $date }
+consent-to-site = Wie auch immer Sie sich entscheiden: Sie kehren zu { $site } zurück.
+consent-to-scheme = Wie auch immer Sie sich entscheiden: Danach öffnet sich eine App auf diesem Gerät, die Links mit { $scheme } öffnet.
+consent-to-code = Wenn Sie es erlauben, erhalten Sie einen Code, den Sie in der Anwendung eingeben.
 consent-allow = Erlauben
 consent-deny = Ablehnen
 consent-password = Die Anwendung erfährt Ihr Passwort nie.
-consent-holds = Ihre Erlaubnis gilt, bis Sie sie unter { $page } widerrufen.
-consent-holds-for = Ihre Erlaubnis gilt { $duration } lang, oder bis Sie sie unter { $page } widerrufen.
-consent-ends-unused = Wird sie { $duration } lang nicht genutzt, endet sie früher.
+consent-holds = Der Zugriff gilt, bis Sie ihn unter { $page } widerrufen.
+consent-holds-for = Der Zugriff gilt { $duration } lang, oder bis Sie ihn unter { $page } widerrufen.
+consent-ends-unused = Wird er { $duration } lang nicht genutzt, endet er früher.
 consent-remembered = Bis dahin werden Sie nach demselben Zugriff nicht noch einmal gefragt.
 consent-continue = Weiter
 consent-continue-to = Weiter zu { $site }
 
 verifier-title = Sie haben { $consumer } den Zugriff erlaubt
 verifier-type = Geben Sie diesen Code in der Anwendung ein:
-verifier-lifetime = Er gilt für { $lifetime } und nur einmal. Geben Sie ihn nicht weiter. Danach können Sie diese Seite schließen.
+verifier-lifetime = Er gilt für { $lifetime } und nur einmal. Geben Sie ihn nicht weiter. Schließen Sie diese Seite, sobald die Anwendung ihn annimmt.
 verifier-taken = { $consumer } hat den Code angenommen
 verifier-taken-text = Sie können diese Seite schließen.
 
@@ -79,7 +79,7 @@ applications-title = Verbundene Anwendungen
 applications-text = Diese Anwendungen können in Ihrem Namen handeln. Was Sie hier widerrufen, endet sofort.
 applications-log-out = Abmelden
 applications-withdrawn = { $consumer } kann nicht mehr in Ihrem Namen handeln.
-applications-none = Keine Anwendung kann in Ihrem Namen handeln. Wenn Sie eine erlauben, erscheint sie hier.
+applications-none = Sie haben keine Anwendungen verbunden.
 applications-none-here = Von diesen kann keine Anwendung in Ihrem Namen handeln.
 applications-permissions = { $count ->
     [one] { $count } Berechtigung
@@ -106,15 +106,15 @@ sessions-unknown = Unbekannter Browser
 sessions-this = Dieser Browser
 sessions-since = seit { $date }
 sessions-open = { $count ->
-    [one] in { $count } Browser
-   *[other] in { $count } Browsern
+    [one] { $count } Browser
+   *[other] { $count } Browser
 }
 sessions-all = Alle { $count } Browser
 sessions-others = Überall sonst abmelden
 sessions-end = Überall abmelden
 
 logout-title = Von { $service } abmelden?
-logout-text = Danach müssen Sie sich in diesem Browser neu anmelden.
+logout-text = In diesem Browser müssen Sie sich dann neu anmelden.
 logout-others-title = Überall sonst abmelden?
 logout-others-text = Hier bleiben Sie angemeldet. In allen anderen Browsern müssen Sie sich neu anmelden.
 logout-all-title = Überall abmelden?
@@ -128,9 +128,9 @@ notice-out-others = Sie sind überall sonst abgemeldet.
 notice-out-one = Dieser Browser ist abgemeldet.
 
 password-title = Passwort ändern
-password-rule = Das neue Passwort braucht { $count ->
-    [one] mindestens { $count } Zeichen.
-   *[other] mindestens { $count } Zeichen.
+password-rule = { $count ->
+    [one] Verwenden Sie mindestens { $count } Zeichen.
+   *[other] Verwenden Sie mindestens { $count } Zeichen.
 }
 password-text = Alle Ihre anderen Browser werden abgemeldet. Anwendungen, die in Ihrem Namen handeln können, behalten ihren Zugriff.
 password-current = Bisheriges Passwort
@@ -238,14 +238,14 @@ error-stale-out = Sie wurden abgemeldet, seit dieses Formular angezeigt wurde. N
 error-stale-old = Die Seite war zu lange offen. Nichts wurde geändert.
 error-cookie = Ihr Browser hat kein Cookie gesendet
 error-cookie-text = Dieses Formular funktioniert nur mit einem Cookie dieser Website, das nichts als eine Zufallszahl enthält. Erlauben Sie Cookies für diese Website und beginnen Sie noch einmal.
-error-unknown = Diese Anfrage ist nicht bekannt
+error-unknown = Dieser Link ist uns nicht bekannt
 error-unknown-text = Der Link der Anwendung ist nicht gültig. Gehen Sie zurück zur Anwendung und beginnen Sie noch einmal.
 error-expired = Diese Anfrage ist abgelaufen
 error-expired-text = Es ist zu viel Zeit vergangen. Gehen Sie zurück zur Anwendung und beginnen Sie noch einmal.
 error-used = Diese Anfrage wurde schon beantwortet
 error-used-text = Jede Anfrage kann nur einmal beantwortet werden. Gehen Sie zurück zur Anwendung und beginnen Sie dort, wenn nötig, noch einmal.
 error-disabled = Diese Anwendung ist gesperrt
-error-disabled-text = Die Anwendung darf zurzeit keinen Zugriff anfragen.
+error-disabled-text = Die Anwendung kann gerade keinen Zugriff anfragen.
 error-callback = Diese Anfrage kann nicht beantwortet werden
 error-callback-text = Die Adresse, zu der die Anwendung Sie schicken will, ist nicht für sie registriert.
 error-no-application = Keine solche Anwendung
@@ -256,7 +256,7 @@ error-password = Ihr Passwort wurde inzwischen geändert
 error-password-text = Es wurde geändert, seit Sie das Formular geöffnet haben – von Ihnen in einem anderen Browser oder vom Betreiber. Hier wurde nichts geändert. Melden Sie sich mit dem neuen Passwort an.
 error-nobody = Sie sind nicht angemeldet
 error-nobody-text = Melden Sie sich auf der Seite an, von der Sie kommen, und öffnen Sie dann diese Seite noch einmal.
-error-not-admitted = Ihr Konto ist nicht zugelassen
+error-not-admitted = Mit Ihrem Konto können Sie sich hier nicht anmelden
 error-not-admitted-text = Es ist hier gesperrt oder steht in Konflikt mit einem anderen Konto. Fragen Sie die Betreiber dieses Dienstes.
 error-unavailable = Bitte versuchen Sie es noch einmal
 error-unavailable-text = Der Dienst kann gerade nicht antworten. Versuchen Sie es in ein paar Sekunden noch einmal.

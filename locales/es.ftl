@@ -16,7 +16,7 @@ date-words = { $day } de { $month ->
 } de { $year }
 
 login-title = Iniciar sesión en { $service }
-login-to-decide = Inicie sesión para responder a la solicitud de { $consumer }.
+login-to-decide = Inicie sesión para continuar a { $consumer }.
 login-name = Nombre de usuario
 login-password = Contraseña
 login-submit = Iniciar sesión
@@ -41,10 +41,10 @@ consent-permissions = Si lo permite, la aplicación podrá
 consent-identity = Saber quién es usted
 consent-identity-name = su nombre de usuario y su identificador
 consent-identity-full = su nombre, su nombre de usuario y su identificador
-consent-calls = Enviar en su nombre solicitudes que no necesitan ningún permiso especial
+consent-calls = Actuar en su nombre en lo que no necesita ningún permiso especial
 consent-new = nuevo
 consent-sensitive = delicado
-consent-sum = { $count }, de ellos { $sensitive ->
+consent-sum = { $count } permisos, { $sensitive ->
     [one] { $sensitive } delicado
    *[other] { $sensitive } delicados
 }
@@ -54,15 +54,15 @@ consent-sensitive-count = { $count ->
 }
 consent-developer = El nombre y la descripción son del desarrollador y { $service } no los comprueba.
 consent-developer-name = El nombre es del desarrollador y { $service } no lo comprueba.
-consent-since = registrada aquí desde el { $date }
-consent-to-site = En ambos casos volverá después a { $site }.
-consent-to-scheme = En ambos casos irá después a una aplicación de este dispositivo que abre los enlaces { $scheme }.
-consent-to-code = Si lo permite, verá un código que debe escribir en la aplicación.
+consent-since = registrada el { $date }
+consent-to-site = Elija lo que elija, volverá a { $site }.
+consent-to-scheme = Elija lo que elija, se abrirá después una aplicación de este dispositivo que abre los enlaces { $scheme }.
+consent-to-code = Si lo permite, recibirá un código que debe escribir en la aplicación.
 consent-allow = Permitir
 consent-deny = Denegar
 consent-password = La aplicación nunca ve su contraseña.
-consent-holds = Lo que permita vale hasta que retire el acceso en { $page }.
-consent-holds-for = Lo que permita vale durante { $duration }, o hasta que retire el acceso en { $page }.
+consent-holds = El acceso vale hasta que lo retire en { $page }.
+consent-holds-for = El acceso vale durante { $duration }, o hasta que lo retire en { $page }.
 consent-ends-unused = Termina antes si no se usa durante { $duration }.
 consent-remembered = Hasta entonces no se le volverá a preguntar por el mismo acceso.
 consent-continue = Continuar
@@ -70,7 +70,7 @@ consent-continue-to = Continuar a { $site }
 
 verifier-title = Ha dado permiso a { $consumer }
 verifier-type = Escriba este código en la aplicación:
-verifier-lifetime = Es válido durante { $lifetime } y sirve una sola vez. No se lo dé a nadie más. Después puede cerrar esta página.
+verifier-lifetime = Es válido durante { $lifetime } y sirve una sola vez. No se lo dé a nadie más. Cierre esta página cuando la aplicación lo acepte.
 verifier-taken = { $consumer } ha recibido el código
 verifier-taken-text = Puede cerrar esta página.
 
@@ -82,7 +82,7 @@ applications-title = Aplicaciones conectadas
 applications-text = Estas aplicaciones pueden actuar en su nombre. Si retira un acceso, termina de inmediato.
 applications-log-out = Cerrar sesión
 applications-withdrawn = { $consumer } ya no puede actuar en su nombre.
-applications-none = Ninguna aplicación puede actuar en su nombre. Las que permita aparecerán aquí.
+applications-none = No ha conectado ninguna aplicación.
 applications-none-here = Entre estas, ninguna aplicación puede actuar en su nombre.
 applications-permissions = { $count ->
     [one] { $count } permiso
@@ -109,15 +109,15 @@ sessions-unknown = Navegador desconocido
 sessions-this = Este navegador
 sessions-since = desde el { $date }
 sessions-open = { $count ->
-    [one] en { $count } navegador
-   *[other] en { $count } navegadores
+    [one] { $count } navegador
+   *[other] { $count } navegadores
 }
 sessions-all = Los { $count } navegadores
 sessions-others = Cerrar las demás sesiones
 sessions-end = Cerrar sesión en todas partes
 
 logout-title = ¿Cerrar la sesión en { $service }?
-logout-text = Después tendrá que iniciar sesión de nuevo en este navegador.
+logout-text = Tendrá que iniciar sesión de nuevo en este navegador.
 logout-others-title = ¿Cerrar las demás sesiones?
 logout-others-text = Su sesión sigue abierta aquí. En todos los demás navegadores tendrá que iniciar sesión de nuevo.
 logout-all-title = ¿Cerrar sesión en todas partes?
@@ -131,9 +131,9 @@ notice-out-others = Se han cerrado las demás sesiones.
 notice-out-one = Se ha cerrado la sesión de ese navegador.
 
 password-title = Cambiar la contraseña
-password-rule = La contraseña nueva debe tener { $count ->
-    [one] al menos { $count } carácter.
-   *[other] al menos { $count } caracteres.
+password-rule = { $count ->
+    [one] Use al menos { $count } carácter.
+   *[other] Use al menos { $count } caracteres.
 }
 password-text = Se cerrará la sesión en todos sus demás navegadores. Las aplicaciones que pueden actuar en su nombre podrán seguir haciéndolo.
 password-current = Contraseña actual
@@ -241,14 +241,14 @@ error-stale-out = Su sesión se ha cerrado desde que se mostró este formulario.
 error-stale-old = La página estuvo abierta demasiado tiempo. No se ha cambiado nada.
 error-cookie = Su navegador no envió ninguna cookie
 error-cookie-text = Este formulario solo funciona con una cookie de este sitio, que no contiene más que un número aleatorio. Permita las cookies de este sitio y empiece de nuevo.
-error-unknown = No se conoce esta solicitud
+error-unknown = No reconocemos este enlace
 error-unknown-text = El enlace de la aplicación no es válido. Vuelva a la aplicación y empiece de nuevo.
 error-expired = Esta solicitud ha caducado
 error-expired-text = Ha pasado demasiado tiempo. Vuelva a la aplicación y empiece de nuevo.
 error-used = Esta solicitud ya se ha respondido
 error-used-text = Cada solicitud se puede responder una sola vez. Vuelva a la aplicación y, si hace falta, empiece allí de nuevo.
 error-disabled = Esta aplicación está desactivada
-error-disabled-text = Por ahora no puede solicitar acceso.
+error-disabled-text = En este momento no puede solicitar acceso.
 error-callback = No se puede responder a esta solicitud
 error-callback-text = La dirección a la que la aplicación quiere enviarle no está registrada para ella.
 error-no-application = No existe esa aplicación
@@ -259,7 +259,7 @@ error-password = Su contraseña ha cambiado entretanto
 error-password-text = Ha cambiado desde que abrió el formulario: la cambió usted en otro navegador o la cambió el administrador. Aquí no se ha cambiado nada. Inicie sesión con la contraseña nueva.
 error-nobody = No ha iniciado sesión
 error-nobody-text = Inicie sesión en el sitio del que viene y abra después de nuevo esta página.
-error-not-admitted = Su cuenta no tiene acceso
+error-not-admitted = Su cuenta no puede iniciar sesión aquí
 error-not-admitted-text = Está desactivada aquí o en conflicto con otra. Consulte a los responsables de este servicio.
 error-unavailable = Vuelva a intentarlo
 error-unavailable-text = El servicio no puede responder en este momento. Vuelva a intentarlo en unos segundos.

@@ -16,7 +16,7 @@ date-words = { $day } { $month ->
 } { $year }
 
 login-title = Se connecter à { $service }
-login-to-decide = Connectez-vous pour répondre à la demande de { $consumer }.
+login-to-decide = Connectez-vous pour continuer vers { $consumer }.
 login-name = Nom d’utilisateur
 login-password = Mot de passe
 login-submit = Se connecter
@@ -41,10 +41,10 @@ consent-permissions = Si vous l’autorisez, l’application pourra
 consent-identity = Savoir qui vous êtes
 consent-identity-name = votre nom d’utilisateur et votre identifiant
 consent-identity-full = votre nom, votre nom d’utilisateur et votre identifiant
-consent-calls = Envoyer en votre nom des requêtes qui n’exigent aucune autorisation particulière
+consent-calls = Agir en votre nom pour ce qui n’exige aucune autorisation particulière
 consent-new = nouveau
 consent-sensitive = sensible
-consent-sum = { $count }, dont { $sensitive ->
+consent-sum = { $count } autorisations, dont { $sensitive ->
     [one] { $sensitive } sensible
    *[other] { $sensitive } sensibles
 }
@@ -54,23 +54,23 @@ consent-sensitive-count = { $count ->
 }
 consent-developer = Le nom et la description viennent du développeur et ne sont pas vérifiés par { $service }.
 consent-developer-name = Le nom vient du développeur et n’est pas vérifié par { $service }.
-consent-since = enregistrée ici depuis le { $date }
-consent-to-site = Dans les deux cas, vous retournerez ensuite sur { $site }.
-consent-to-scheme = Dans les deux cas, vous serez ensuite dirigé vers une application de cet appareil qui ouvre les liens { $scheme }.
-consent-to-code = Si vous l’autorisez, un code à saisir dans l’application vous sera affiché.
+consent-since = enregistrée le { $date }
+consent-to-site = Quel que soit votre choix, vous retournerez sur { $site }.
+consent-to-scheme = Quel que soit votre choix, une application de cet appareil qui ouvre les liens { $scheme } s’ouvrira ensuite.
+consent-to-code = Si vous l’autorisez, vous recevrez un code à saisir dans l’application.
 consent-allow = Autoriser
 consent-deny = Refuser
 consent-password = L’application ne voit jamais votre mot de passe.
-consent-holds = Votre autorisation vaut jusqu’à ce que vous la révoquiez dans { $page }.
-consent-holds-for = Votre autorisation vaut pendant { $duration }, ou jusqu’à ce que vous la révoquiez dans { $page }.
-consent-ends-unused = Elle prend fin plus tôt si elle n’est pas utilisée pendant { $duration }.
+consent-holds = L’accès dure jusqu’à ce que vous le révoquiez dans { $page }.
+consent-holds-for = L’accès dure { $duration }, ou jusqu’à ce que vous le révoquiez dans { $page }.
+consent-ends-unused = Il prend fin plus tôt s’il n’est pas utilisé pendant { $duration }.
 consent-remembered = D’ici là, la question ne vous sera plus posée pour le même accès.
 consent-continue = Continuer
 consent-continue-to = Continuer vers { $site }
 
 verifier-title = Vous avez autorisé { $consumer }
 verifier-type = Saisissez ce code dans l’application :
-verifier-lifetime = Il est valable { $lifetime } et ne sert qu’une fois. Ne le donnez à personne d’autre. Vous pourrez ensuite fermer cette page.
+verifier-lifetime = Il est valable { $lifetime } et ne sert qu’une fois. Ne le donnez à personne d’autre. Fermez cette page une fois que l’application l’a accepté.
 verifier-taken = { $consumer } a reçu le code
 verifier-taken-text = Vous pouvez fermer cette page.
 
@@ -82,7 +82,7 @@ applications-title = Applications connectées
 applications-text = Ces applications peuvent agir en votre nom. Une révocation prend effet immédiatement.
 applications-log-out = Se déconnecter
 applications-withdrawn = { $consumer } ne peut plus agir en votre nom.
-applications-none = Aucune application ne peut agir en votre nom. Celles que vous autorisez apparaissent ici.
+applications-none = Vous n’avez connecté aucune application.
 applications-none-here = Parmi celles-ci, aucune application ne peut agir en votre nom.
 applications-permissions = { $count ->
     [one] { $count } autorisation
@@ -109,15 +109,15 @@ sessions-unknown = Navigateur inconnu
 sessions-this = Ce navigateur
 sessions-since = depuis le { $date }
 sessions-open = { $count ->
-    [one] dans { $count } navigateur
-   *[other] dans { $count } navigateurs
+    [one] { $count } navigateur
+   *[other] { $count } navigateurs
 }
 sessions-all = Les { $count } navigateurs
 sessions-others = Se déconnecter partout ailleurs
 sessions-end = Se déconnecter partout
 
 logout-title = Se déconnecter de { $service } ?
-logout-text = Il faudra ensuite vous reconnecter dans ce navigateur.
+logout-text = Vous devrez vous reconnecter dans ce navigateur.
 logout-others-title = Se déconnecter partout ailleurs ?
 logout-others-text = Votre session reste ouverte ici. Il faudra vous reconnecter dans tous les autres navigateurs.
 logout-all-title = Se déconnecter partout ?
@@ -131,9 +131,9 @@ notice-out-others = Toutes vos autres sessions sont fermées.
 notice-out-one = Ce navigateur est déconnecté.
 
 password-title = Changer de mot de passe
-password-rule = Le nouveau mot de passe doit avoir { $count ->
-    [one] au moins { $count } caractère.
-   *[other] au moins { $count } caractères.
+password-rule = { $count ->
+    [one] Utilisez au moins { $count } caractère.
+   *[other] Utilisez au moins { $count } caractères.
 }
 password-text = Tous vos autres navigateurs seront déconnectés. Les applications qui peuvent agir en votre nom le pourront toujours.
 password-current = Mot de passe actuel
@@ -241,14 +241,14 @@ error-stale-out = Vous avez été déconnecté depuis l’affichage de ce formul
 error-stale-old = La page est restée ouverte trop longtemps. Rien n’a été modifié.
 error-cookie = Votre navigateur n’a envoyé aucun cookie
 error-cookie-text = Ce formulaire ne fonctionne qu’avec un cookie de ce site, qui ne contient qu’un nombre aléatoire. Autorisez les cookies pour ce site et recommencez.
-error-unknown = Cette demande est inconnue
+error-unknown = Nous ne reconnaissons pas ce lien
 error-unknown-text = Le lien de l’application n’est pas valable. Retournez à l’application et recommencez.
 error-expired = Cette demande a expiré
 error-expired-text = Trop de temps s’est écoulé. Retournez à l’application et recommencez.
 error-used = Une réponse a déjà été donnée à cette demande
 error-used-text = On ne peut répondre qu’une fois à chaque demande. Retournez à l’application et, si nécessaire, recommencez.
 error-disabled = Cette application est désactivée
-error-disabled-text = Elle ne peut pas demander d’accès pour le moment.
+error-disabled-text = Elle ne peut pas demander d’accès pour l’instant.
 error-callback = Il n’est pas possible de répondre à cette demande
 error-callback-text = L’adresse vers laquelle l’application veut vous envoyer n’est pas enregistrée pour elle.
 error-no-application = Application introuvable
@@ -259,7 +259,7 @@ error-password = Votre mot de passe a changé entre-temps
 error-password-text = Il a été changé depuis que vous avez ouvert le formulaire, par vous dans un autre navigateur ou par l’administrateur. Rien n’a été modifié ici. Connectez-vous avec le nouveau mot de passe.
 error-nobody = Vous n’êtes pas connecté
 error-nobody-text = Connectez-vous sur le site d’où vous venez, puis ouvrez de nouveau cette page.
-error-not-admitted = Votre compte n’a pas accès à ce service
+error-not-admitted = Votre compte ne permet pas de se connecter ici
 error-not-admitted-text = Il est désactivé ici, ou en conflit avec un autre compte. Adressez-vous aux responsables de ce service.
 error-unavailable = Veuillez réessayer
 error-unavailable-text = Le service ne peut pas répondre pour le moment. Réessayez dans quelques secondes.

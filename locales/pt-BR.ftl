@@ -16,7 +16,7 @@ date-words = { $day } de { $month ->
 } de { $year }
 
 login-title = Entrar em { $service }
-login-to-decide = Entre para responder à solicitação de { $consumer }.
+login-to-decide = Entre para continuar para { $consumer }.
 login-name = Nome de usuário
 login-password = Senha
 login-submit = Entrar
@@ -41,12 +41,12 @@ consent-permissions = Se você permitir, o aplicativo poderá
 consent-identity = Saber quem você é
 consent-identity-name = seu nome de usuário e seu identificador
 consent-identity-full = seu nome, seu nome de usuário e seu identificador
-consent-calls = Enviar em seu nome requisições que não exigem nenhuma permissão especial
+consent-calls = Agir em seu nome no que não exige nenhuma permissão especial
 consent-new = novo
 consent-sensitive = delicado
-consent-sum = { $count }, dos quais { $sensitive ->
-    [one] { $sensitive } delicado
-   *[other] { $sensitive } delicados
+consent-sum = { $count } permissões, { $sensitive ->
+    [one] { $sensitive } delicada
+   *[other] { $sensitive } delicadas
 }
 consent-sensitive-count = { $count ->
     [one] { $count } deles é delicado.
@@ -54,15 +54,15 @@ consent-sensitive-count = { $count ->
 }
 consent-developer = O nome e a descrição são do desenvolvedor e não são verificados por { $service }.
 consent-developer-name = O nome é do desenvolvedor e não é verificado por { $service }.
-consent-since = registrado aqui desde { $date }
-consent-to-site = Em ambos os casos, você voltará depois para { $site }.
-consent-to-scheme = Em ambos os casos, você irá depois para um aplicativo deste dispositivo que abre links { $scheme }.
-consent-to-code = Se você permitir, será mostrado um código para digitar no aplicativo.
+consent-since = registrado em { $date }
+consent-to-site = Qualquer que seja sua escolha, você voltará para { $site }.
+consent-to-scheme = Qualquer que seja sua escolha, em seguida será aberto um aplicativo deste dispositivo que abre links { $scheme }.
+consent-to-code = Se você permitir, receberá um código para digitar no aplicativo.
 consent-allow = Permitir
 consent-deny = Negar
 consent-password = O aplicativo nunca vê sua senha.
-consent-holds = O que você permitir vale até que você remova o acesso em { $page }.
-consent-holds-for = O que você permitir vale por { $duration }, ou até que você remova o acesso em { $page }.
+consent-holds = O acesso vale até que você o remova em { $page }.
+consent-holds-for = O acesso vale por { $duration }, ou até que você o remova em { $page }.
 consent-ends-unused = Termina antes se ficar { $duration } sem uso.
 consent-remembered = Até lá, não perguntaremos de novo sobre o mesmo acesso.
 consent-continue = Continuar
@@ -70,7 +70,7 @@ consent-continue-to = Continuar para { $site }
 
 verifier-title = Você deu permissão a { $consumer }
 verifier-type = Digite este código no aplicativo:
-verifier-lifetime = Ele vale por { $lifetime } e só funciona uma vez. Não o compartilhe com ninguém. Depois, você pode fechar esta página.
+verifier-lifetime = Ele vale por { $lifetime } e só funciona uma vez. Não o compartilhe com ninguém. Feche esta página assim que o aplicativo aceitar o código.
 verifier-taken = { $consumer } recebeu o código
 verifier-taken-text = Você pode fechar esta página.
 
@@ -82,7 +82,7 @@ applications-title = Aplicativos conectados
 applications-text = Estes aplicativos podem agir em seu nome. O acesso que você remover aqui termina imediatamente.
 applications-log-out = Sair
 applications-withdrawn = { $consumer } não pode mais agir em seu nome.
-applications-none = Nenhum aplicativo pode agir em seu nome. Os que você permitir aparecem aqui.
+applications-none = Você não conectou nenhum aplicativo.
 applications-none-here = Entre estes, nenhum aplicativo pode agir em seu nome.
 applications-permissions = { $count ->
     [one] { $count } permissão
@@ -109,15 +109,15 @@ sessions-unknown = Navegador desconhecido
 sessions-this = Este navegador
 sessions-since = desde { $date }
 sessions-open = { $count ->
-    [one] em { $count } navegador
-   *[other] em { $count } navegadores
+    [one] { $count } navegador
+   *[other] { $count } navegadores
 }
 sessions-all = Todos os { $count } navegadores
 sessions-others = Sair de todos os outros lugares
 sessions-end = Sair de todos os lugares
 
 logout-title = Sair de { $service }?
-logout-text = Depois, você terá de entrar de novo neste navegador.
+logout-text = Você terá de entrar de novo neste navegador.
 logout-others-title = Sair de todos os outros lugares?
 logout-others-text = Sua sessão continua aqui. Em todos os outros navegadores, você terá de entrar de novo.
 logout-all-title = Sair de todos os lugares?
@@ -131,9 +131,9 @@ notice-out-others = Você saiu de todos os outros lugares.
 notice-out-one = A sessão desse navegador foi encerrada.
 
 password-title = Alterar a senha
-password-rule = A nova senha precisa ter { $count ->
-    [one] pelo menos { $count } caractere.
-   *[other] pelo menos { $count } caracteres.
+password-rule = { $count ->
+    [one] Use pelo menos { $count } caractere.
+   *[other] Use pelo menos { $count } caracteres.
 }
 password-text = Todos os seus outros navegadores serão desconectados. Os aplicativos que podem agir em seu nome continuam podendo.
 password-current = Senha atual
@@ -241,14 +241,14 @@ error-stale-out = Sua sessão foi encerrada depois que este formulário foi exib
 error-stale-old = A página ficou aberta por tempo demais. Nada foi alterado.
 error-cookie = Seu navegador não enviou nenhum cookie
 error-cookie-text = Este formulário só funciona com um cookie deste site, que contém apenas um número aleatório. Permita cookies deste site e comece de novo.
-error-unknown = Este pedido não é conhecido
+error-unknown = Não reconhecemos este link
 error-unknown-text = O link do aplicativo não é válido. Volte ao aplicativo e comece de novo.
 error-expired = Este pedido expirou
 error-expired-text = O prazo terminou. Volte ao aplicativo e comece de novo.
 error-used = Este pedido já foi respondido
 error-used-text = Cada pedido só pode ser respondido uma vez. Volte ao aplicativo e, se necessário, comece de novo por lá.
 error-disabled = Este aplicativo está desativado
-error-disabled-text = No momento, ele não pode pedir acesso.
+error-disabled-text = Ele não pode pedir acesso agora.
 error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual o aplicativo quer enviar você não está registrado para ele.
 error-no-application = Aplicativo não encontrado
@@ -259,7 +259,7 @@ error-password = Sua senha foi alterada nesse meio-tempo
 error-password-text = Ela mudou desde que você abriu o formulário: por você em outro navegador ou pelo operador. Nada foi alterado aqui. Entre com a nova senha.
 error-nobody = Você não entrou na sua conta
 error-nobody-text = Entre na sua conta no lugar de onde veio e depois abra esta página de novo.
-error-not-admitted = Sua conta não foi aceita
+error-not-admitted = Sua conta não pode entrar aqui
 error-not-admitted-text = Ela está desativada aqui ou em conflito com outra. Fale com os responsáveis por este serviço.
 error-unavailable = Tente novamente
 error-unavailable-text = O serviço não consegue responder agora. Tente novamente em alguns segundos.

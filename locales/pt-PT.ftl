@@ -16,7 +16,7 @@ date-words = { $day } de { $month ->
 } de { $year }
 
 login-title = Iniciar sessão em { $service }
-login-to-decide = Inicie sessão para responder ao pedido de { $consumer }.
+login-to-decide = Inicie sessão para continuar para { $consumer }.
 login-name = Nome de utilizador
 login-password = Palavra-passe
 login-submit = Iniciar sessão
@@ -41,10 +41,10 @@ consent-permissions = Se permitir, a aplicação poderá
 consent-identity = Saber quem é
 consent-identity-name = o seu nome de utilizador e o seu identificador
 consent-identity-full = o seu nome, o seu nome de utilizador e o seu identificador
-consent-calls = Enviar em seu nome pedidos que não exigem nenhuma permissão especial
+consent-calls = Agir em seu nome no que não exige nenhuma permissão especial
 consent-new = novo
 consent-sensitive = sensível
-consent-sum = { $count }, dos quais { $sensitive ->
+consent-sum = { $count } permissões, { $sensitive ->
     [one] { $sensitive } sensível
    *[other] { $sensitive } sensíveis
 }
@@ -54,15 +54,15 @@ consent-sensitive-count = { $count ->
 }
 consent-developer = O nome e a descrição são do programador e não são verificados por { $service }.
 consent-developer-name = O nome é do programador e não é verificado por { $service }.
-consent-since = registada aqui desde { $date }
-consent-to-site = Em ambos os casos, regressa depois a { $site }.
-consent-to-scheme = Em ambos os casos, segue depois para uma aplicação deste dispositivo que abre ligações { $scheme }.
-consent-to-code = Se permitir, é mostrado um código para escrever na aplicação.
+consent-since = registada em { $date }
+consent-to-site = Seja qual for a sua escolha, regressa a { $site }.
+consent-to-scheme = Seja qual for a sua escolha, em seguida abre-se uma aplicação deste dispositivo que abre ligações { $scheme }.
+consent-to-code = Se permitir, recebe um código para escrever na aplicação.
 consent-allow = Permitir
 consent-deny = Recusar
 consent-password = A aplicação nunca vê a sua palavra-passe.
-consent-holds = O que permitir é válido até remover o acesso em { $page }.
-consent-holds-for = O que permitir é válido durante { $duration }, ou até remover o acesso em { $page }.
+consent-holds = O acesso é válido até o remover em { $page }.
+consent-holds-for = O acesso é válido durante { $duration }, ou até o remover em { $page }.
 consent-ends-unused = Termina antes se não for utilizado durante { $duration }.
 consent-remembered = Até lá, não lhe perguntaremos de novo sobre o mesmo acesso.
 consent-continue = Continuar
@@ -70,7 +70,7 @@ consent-continue-to = Continuar para { $site }
 
 verifier-title = Permitiu o acesso a { $consumer }
 verifier-type = Escreva este código na aplicação:
-verifier-lifetime = É válido durante { $lifetime } e só funciona uma vez. Não o partilhe com ninguém. Depois pode fechar esta página.
+verifier-lifetime = É válido durante { $lifetime } e só funciona uma vez. Não o partilhe com ninguém. Feche esta página assim que a aplicação o aceitar.
 verifier-taken = { $consumer } recebeu o código
 verifier-taken-text = Pode fechar esta página.
 
@@ -82,7 +82,7 @@ applications-title = Aplicações ligadas
 applications-text = Estas aplicações podem agir em seu nome. O acesso que remover aqui termina imediatamente.
 applications-log-out = Terminar sessão
 applications-withdrawn = { $consumer } já não pode agir em seu nome.
-applications-none = Nenhuma aplicação pode agir em seu nome. As que permitir aparecem aqui.
+applications-none = Não ligou nenhuma aplicação.
 applications-none-here = Entre estas, nenhuma aplicação pode agir em seu nome.
 applications-permissions = { $count ->
     [one] { $count } permissão
@@ -109,15 +109,15 @@ sessions-unknown = Navegador desconhecido
 sessions-this = Este navegador
 sessions-since = desde { $date }
 sessions-open = { $count ->
-    [one] em { $count } navegador
-   *[other] em { $count } navegadores
+    [one] { $count } navegador
+   *[other] { $count } navegadores
 }
 sessions-all = Todos os { $count } navegadores
 sessions-others = Terminar as outras sessões
 sessions-end = Terminar todas as sessões
 
 logout-title = Terminar a sessão em { $service }?
-logout-text = Depois terá de iniciar sessão novamente neste navegador.
+logout-text = Terá de iniciar sessão novamente neste navegador.
 logout-others-title = Terminar as outras sessões?
 logout-others-text = A sua sessão continua aberta aqui. Em todos os outros navegadores terá de iniciar sessão novamente.
 logout-all-title = Terminar todas as sessões?
@@ -131,9 +131,9 @@ notice-out-others = As outras sessões foram terminadas.
 notice-out-one = A sessão desse navegador foi terminada.
 
 password-title = Alterar a palavra-passe
-password-rule = A nova palavra-passe tem de ter { $count ->
-    [one] pelo menos { $count } carácter.
-   *[other] pelo menos { $count } caracteres.
+password-rule = { $count ->
+    [one] Utilize pelo menos { $count } carácter.
+   *[other] Utilize pelo menos { $count } caracteres.
 }
 password-text = A sessão será terminada em todos os seus outros navegadores. As aplicações que podem agir em seu nome mantêm o acesso.
 password-current = Palavra-passe atual
@@ -241,14 +241,14 @@ error-stale-out = A sua sessão foi terminada depois de este formulário ter sid
 error-stale-old = A página esteve aberta demasiado tempo. Nada foi alterado.
 error-cookie = O seu navegador não enviou nenhum cookie
 error-cookie-text = Este formulário só funciona com um cookie deste site, que contém apenas um número aleatório. Permita os cookies deste site e comece de novo.
-error-unknown = Este pedido não é conhecido
+error-unknown = Não reconhecemos esta ligação
 error-unknown-text = A ligação da aplicação não é válida. Volte à aplicação e comece de novo.
 error-expired = Este pedido expirou
 error-expired-text = O prazo terminou. Volte à aplicação e comece de novo.
 error-used = Este pedido já foi respondido
 error-used-text = Cada pedido só pode ser respondido uma vez. Volte à aplicação e, se necessário, comece lá de novo.
 error-disabled = Esta aplicação está desativada
-error-disabled-text = De momento não pode pedir acesso.
+error-disabled-text = Não pode pedir acesso neste momento.
 error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual a aplicação o quer enviar não está registado para ela.
 error-no-application = Aplicação não encontrada
@@ -259,7 +259,7 @@ error-password = A sua palavra-passe foi entretanto alterada
 error-password-text = Foi alterada depois de ter aberto o formulário: por si noutro navegador ou pelo operador. Aqui nada foi alterado. Inicie sessão com a nova palavra-passe.
 error-nobody = Não tem sessão iniciada
 error-nobody-text = Inicie sessão no site de onde veio e depois volte a abrir esta página.
-error-not-admitted = A sua conta não tem acesso
+error-not-admitted = A sua conta não pode iniciar sessão aqui
 error-not-admitted-text = Está desativada aqui ou em conflito com outra. Contacte os responsáveis por este serviço.
 error-unavailable = Tente novamente
 error-unavailable-text = Neste momento, o serviço não consegue responder. Tente novamente dentro de alguns segundos.
