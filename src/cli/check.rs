@@ -7,7 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::context::{CommandError, ConfigArgs, Output, block_on};
+use serde_json::{Map, json};
+
+use super::{
+    context::{CommandError, ConfigArgs, Output, block_on},
+    marks::{Mark, shows_colours},
+    output::json_line,
+};
 use crate::{
     base::{
         clock::{Clock, days},
@@ -53,6 +59,9 @@ pub struct Args {
     /// Check nothing: print the JSON schema of the configuration file, for editors
     #[arg(long)]
     schema: bool,
+    /// Print JSON: one object with all findings
+    #[arg(long, conflicts_with = "schema")]
+    json: bool,
 }
 
 /// Checks; exit code 0 if `serve` would work and be safe, 1 if something is out of reach or unsafe, 2 if the
@@ -86,8 +95,9 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     let mut warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
     for (what, check) in checks {
         match check(&config, &mut warnings) {
-            Ok(text) => found.push((what, text)),
+            Ok(text) => found.push((what, Some(text))),
             Err(error) => {
+                found.push((what, None));
                 errors.push(error.to_string());
                 worst = worst.max(error.code);
             }
@@ -104,27 +114,62 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
             Severity::Unwise => warnings.push(finding.to_string()),
         }
     }
-    // A person who reads only the first line must not take a bad configuration for a good one.
-    let verdict = match errors.len() {
-        0 => format!("{name} is valid"),
-        1 => format!("{name} is not fit for serve: 1 error"),
-        count => format!("{name} is not fit for serve: {count} errors"),
+    if args.json {
+        let findings = found.iter();
+        let findings = findings.map(|(what, text)| ((*what).to_owned(), json!(text)));
+        let report = json!({
+            "file": name, "valid": errors.is_empty(), "findings": Map::from_iter(findings),
+            "warnings": warnings, "errors": errors,
+        });
+        return Ok(Output {
+            text: json_line(&report),
+            notes: Vec::new(),
+            code: worst,
+        });
+    }
+    let colours = [shows_colours(&io::stdout()), shows_colours(&io::stderr())];
+    let row = |(what, text): &(&str, Option<String>)| match text {
+        Some(text) => Mark::Good.line(&format!("{what:<14} {text}"), colours[0]),
+        None => Mark::Bad.line(&format!("{what:<14} has an error"), colours[0]),
     };
-    found.insert(0, ("configuration", verdict));
-    let lines = found
-        .iter()
-        .map(|(what, text)| format!("{what:<14} {text}\n"));
-    let errors = errors
-        .iter()
-        .map(|error| format!("countersign: {name}: {error}"));
-    let warnings = warnings
-        .iter()
-        .map(|warning| format!("warning: {name}: {warning}"));
+    let mut text: String = found.iter().map(row).collect();
+    let problem = |mark: Mark, text: &String| mark.line(&format!("{name}: {text}"), colours[1]);
+    // What needs attention comes last, and is counted in the last line.
+    let warned = warnings.iter().map(|it| problem(Mark::Warning, it));
+    let failed = errors.iter().map(|it| problem(Mark::Bad, it));
+    let mut notes: Vec<String> = warned.chain(failed).collect();
+    let (mark, verdict) = verdict(&name, errors.len(), warnings.len());
+    match mark {
+        Mark::Good => text += &mark.line(&verdict, colours[0]),
+        _ => notes.push(mark.line(&verdict, colours[1])),
+    }
     Ok(Output {
-        text: lines.collect(),
-        notes: errors.chain(warnings).collect(),
+        text,
+        notes,
         code: worst,
     })
+}
+
+/// The last line: whether `serve` would start, and how many problems stand above.
+fn verdict(name: &str, errors: usize, warnings: usize) -> (Mark, String) {
+    let counted = |count, noun| match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    };
+    let (errors, warned) = (
+        (errors > 0).then(|| counted(errors, "error")),
+        (warnings > 0).then(|| counted(warnings, "warning")),
+    );
+    match (errors, warned) {
+        (None, None) => (Mark::Good, format!("{name}: valid")),
+        (None, Some(warned)) => (Mark::Warning, format!("{name}: valid, {warned}")),
+        (Some(errors), warned) => {
+            let warned = warned.map(|warned| format!(" and {warned}"));
+            let warned = warned.unwrap_or_default();
+            let text = format!("{name}: {errors}{warned}; correct them before you start serve");
+            (Mark::Bad, text)
+        }
+    }
 }
 
 /// A warning if others can read the password of a server in the file at `path`.

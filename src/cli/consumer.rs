@@ -1,13 +1,15 @@
 //! `consumer`: the life of a consumer.
 
-use std::{io, time::Duration};
+use std::{collections::HashMap, io, time::Duration};
 
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
 use super::{
-    context::{About as _, CommandError, Confirmation, Context, FilterArgs, new_name},
+    admin_api::AdminApi,
+    context::{About as _, CommandError, Confirmation, Context, FilterArgs, RecordOrder, new_name},
     field_options::{FieldArgs, OfConsumer},
+    named::ConsumerArg,
     secret_arg::SecretArg,
 };
 use crate::{
@@ -16,6 +18,7 @@ use crate::{
     operator::manage::{self, ManageError, check_secret, view},
     provider::issue::callback,
     records::store::{port::RecordFilter, record::Consumer},
+    request::verify::settings::Enforcement,
     run::app,
 };
 
@@ -34,20 +37,23 @@ pub(super) enum Command {
         /// Only those with a contact, or with this text in it
         #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
         contact: Option<String>,
+        /// The order; "rejected" asks the running process for the calls that it rejected, the most first
+        #[arg(long, value_name = "ORDER", default_value = "key")]
+        sort: Order,
     },
     /// Shows a consumer
-    Show(KeyArg),
+    Show(ConsumerArg),
     /// Changes the given fields; a list is replaced whole
     Update {
         #[command(flatten)]
-        key: KeyArg,
+        which: ConsumerArg,
         #[command(flatten)]
         changes: FieldArgs<OfConsumer, false>,
     },
     /// Gives it a new secret and prints it
     RotateSecret {
         #[command(flatten)]
-        key: KeyArg,
+        which: ConsumerArg,
         /// The time the previous secret also verifies, such as 24h [default: not at all]
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         grace: Option<Duration>,
@@ -59,13 +65,13 @@ pub(super) enum Command {
         end_grace: bool,
     },
     /// Refuses its calls until it is enabled
-    Disable(KeyArg),
+    Disable(ConsumerArg),
     /// Accepts its calls again
-    Enable(KeyArg),
+    Enable(ConsumerArg),
     /// Prints a link by which its developer sees its rejected calls for 24 hours
     Link {
         #[command(flatten)]
-        key: KeyArg,
+        which: ConsumerArg,
         /// End its link, and make no new one
         #[arg(long)]
         revoke: bool,
@@ -73,10 +79,20 @@ pub(super) enum Command {
     /// Removes it with all its tokens; its key is never used again
     Remove {
         #[command(flatten)]
-        key: KeyArg,
+        which: ConsumerArg,
         #[command(flatten)]
         confirmation: Confirmation,
     },
+}
+
+/// The order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum Order {
+    Key,
+    Name,
+    LastUsed,
+    Rejected,
 }
 
 #[derive(Debug, clap::Args)]
@@ -91,14 +107,6 @@ pub(super) struct AddArgs {
     fields: FieldArgs<OfConsumer, true>,
 }
 
-/// A consumer by its key.
-#[derive(Debug, clap::Args)]
-pub(super) struct KeyArg {
-    /// Its key
-    #[arg(value_name = "KEY", allow_hyphen_values = true)]
-    key: ConsumerKey,
-}
-
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     let actor = &context.actor;
     match command {
@@ -107,6 +115,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             filter,
             unused_for,
             contact,
+            sort,
         } => {
             let manage = context.manage()?;
             let shown = contact.is_some().then_some("contact");
@@ -121,66 +130,123 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                     .await?;
                 manage.views(consumers).await
             };
-            let view = |(_, view): &(_, Map<String, Value>)| view.clone().into();
-            context.list_with(shown, page, view).await
+            let rejected = match sort {
+                Order::Rejected => rejected(context)?,
+                _ => HashMap::new(),
+            };
+            let view = |(consumer, view): &(Consumer, Map<String, Value>)| {
+                let mut view = view.clone();
+                if sort == Order::Rejected {
+                    let count = rejected.get(consumer.key.as_str());
+                    view.shift_insert(2, "rejected".to_owned(), json!(count.unwrap_or(&0)));
+                }
+                Value::Object(view)
+            };
+            let order: Option<RecordOrder> = match sort {
+                Order::Key => None,
+                Order::Name => Some(|one, other| text(one, "name").cmp(&text(other, "name"))),
+                // Times of one form have the order of their texts.
+                Order::LastUsed => {
+                    Some(|one, other| text(other, "last_used_at").cmp(&text(one, "last_used_at")))
+                }
+                Order::Rejected => {
+                    Some(|one, other| other["rejected"].as_u64().cmp(&one["rejected"].as_u64()))
+                }
+            };
+            context.list_with((shown, order), page, view).await
         }
-        Command::Show(KeyArg { key }) => {
+        Command::Show(which) => {
             let manage = context.manage()?;
+            let key = context.consumer(&which.consumer).await?.key;
             let (consumer, looked_up_at) = manage.consumer_found(&key).await?;
             let views = manage.views(vec![consumer]).await?.into_iter();
             let views = views.map(|(_, view)| view::with_lookup(view, looked_up_at));
             Ok(views.map(|view| context.show(&view)).collect())
         }
-        Command::Update {
-            key: KeyArg { key },
-            changes,
-        } => {
+        Command::Update { which, changes } => {
             let members = changes.members()?;
             warn(context, &members);
+            let key = context.consumer(&which.consumer).await?.key;
             let manage = context.manage()?;
-            let changed = manage.patch_consumer(actor, &key, None, &members);
-            show(context, &changed.await?)
+            let changed = manage.patch_consumer(actor, &key, None, &members).await?;
+            let names = Vec::from_iter(members.keys().map(String::as_str));
+            let text = format!("Changed {}: {}.", named(&changed), names.join(", "));
+            told(context, &changed, &text)
         }
         Command::RotateSecret {
-            key: KeyArg { key },
+            which,
             end_grace: true,
             ..
         } => {
+            let key = context.consumer(&which.consumer).await?.key;
             let consumer = context.manage()?.end_grace(actor, &key, None).await?;
-            show(context, &consumer)
+            let text = format!(
+                "The previous secret of {} is no longer accepted.",
+                named(&consumer)
+            );
+            told(context, &consumer, &text)
         }
         Command::RotateSecret {
-            key: KeyArg { key },
+            which,
             grace,
             secret,
             ..
         } => {
             let secret = read_secret(secret, false)?;
+            let key = context.consumer(&which.consumer).await?.key;
             let manage = context.manage()?;
             let consumer = manage
                 .rotate_secret(actor, &key, None, secret, grace)
                 .await?;
-            issued(context, &consumer)
+            let previous = match consumer.graced_secret(context.now) {
+                Some((_, until)) => format!("the previous one works until {until}"),
+                None => "the previous one is no longer accepted".to_owned(),
+            };
+            let text = format!(
+                "{} has a new secret, shown this once; {previous}.",
+                named(&consumer)
+            );
+            issued(context, &consumer, &text)
         }
-        Command::Disable(KeyArg { key }) => set_enabled(context, &key, false).await,
-        Command::Enable(KeyArg { key }) => set_enabled(context, &key, true).await,
+        Command::Disable(which) => set_enabled(context, &which, false).await,
+        Command::Enable(which) => set_enabled(context, &which, true).await,
         Command::Link {
-            key: KeyArg { key },
+            which,
             revoke: true,
         } => {
-            let revoked = context.manage()?.revoke_developer_link(actor, &key);
+            let consumer = context.consumer(&which.consumer).await?;
+            let revoked = context
+                .manage()?
+                .revoke_developer_link(actor, &consumer.key);
             revoked.await?;
-            Ok(String::new())
+            Ok(context.done(&format!(
+                "Ended the link for the developer of {}.",
+                named(&consumer)
+            )))
         }
-        Command::Link {
-            key: KeyArg { key },
-            ..
-        } => make_link(context, &key).await,
+        Command::Link { which, .. } => make_link(context, &which).await,
         Command::Remove {
-            key: KeyArg { key },
+            which,
             confirmation,
-        } => remove(context, &key, &confirmation).await,
+        } => remove(context, &which, &confirmation).await,
     }
+}
+
+/// The rejected calls of each consumer, in the running process.
+fn rejected(context: &Context) -> Result<HashMap<String, u64>, CommandError> {
+    let api = AdminApi::of(&context.config, "")?;
+    let mut counts = HashMap::new();
+    for reason in api.items("/v1/rejections/summary")? {
+        let (key, count) = (reason["consumer"].as_str(), reason["count"].as_u64());
+        *counts
+            .entry(key.unwrap_or_default().to_owned())
+            .or_default() += count.unwrap_or(0);
+    }
+    Ok(counts)
+}
+
+fn text(of: &Value, name: &str) -> String {
+    of[name].as_str().unwrap_or_default().to_lowercase()
 }
 
 async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandError> {
@@ -199,35 +265,47 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
     let secret = read_secret(secret, may_be_empty)?;
     let consumer = manage::new_consumer(members, secret, context.now)?;
     let registered = context.manage()?.add_consumer(&context.actor, consumer);
-    issued(context, &registered.await?)
+    let registered = registered.await?;
+    let text = format!(
+        "Registered {}. Its secret is shown this once.",
+        registered.name
+    );
+    issued(context, &registered, &text)
 }
 
 /// Makes the link of a developer, and prints its address.
-async fn make_link(context: &Context, key: &ConsumerKey) -> Result<String, CommandError> {
-    let made = context.manage()?.make_developer_link(&context.actor, key);
+async fn make_link(context: &Context, which: &ConsumerArg) -> Result<String, CommandError> {
+    let consumer = context.consumer(&which.consumer).await?;
+    let manage = context.manage()?;
+    let made = manage.make_developer_link(&context.actor, &consumer.key);
     let (link, config) = (made.await?, &context.config);
     let base = config.base_url(app::first(&config.listen.address));
     let url = link.url(&base.to_string(), &config.flow_paths());
     let view = json!({ "url": url, "expires_at": link.until });
-    Ok(context.show(view.as_object().unwrap_or(&Map::new())))
+    let until = link.until;
+    let text = format!(
+        "A link for the developer of {}, until {until}:\n{url}",
+        named(&consumer)
+    );
+    Ok(context.told(&view, &text))
 }
 
 async fn remove(
     context: &Context,
-    key: &ConsumerKey,
+    which: &ConsumerArg,
     confirmation: &Confirmation,
 ) -> Result<String, CommandError> {
     let manage = context.manage()?;
-    manage.consumer(key).await?;
-    let question = format!("Remove the consumer {key:?} with all its tokens?");
-    confirmation.ask(&question)?;
+    let consumer = context.consumer(&which.consumer).await?;
+    let (key, name) = (&consumer.key, named(&consumer));
+    confirmation.ask(&format!("Remove the consumer {name} with all its tokens?"))?;
     manage.remove_consumer(&context.actor, key, None).await?;
     if context.config.lookup.url.is_some() {
         context.note(&format!(
             "the key {key:?} is unknown from now on, also where store.lookup.url finds it"
         ));
     }
-    Ok(String::new())
+    Ok(context.done(&format!("Removed {name} with all its tokens.")))
 }
 
 /// Warns of what is valid and unwise.
@@ -247,21 +325,41 @@ fn warn(context: &Context, members: &Map<String, Value>) {
 
 async fn set_enabled(
     context: &Context,
-    key: &ConsumerKey,
+    which: &ConsumerArg,
     enabled: bool,
 ) -> Result<String, CommandError> {
     let manage = context.manage()?;
-    let set = manage.set_consumer_enabled(&context.actor, key, None, enabled);
-    show(context, &set.await?)
+    let key = context.consumer(&which.consumer).await?.key;
+    let set = manage.set_consumer_enabled(&context.actor, &key, None, enabled);
+    let (set, observes) = (
+        set.await?,
+        context.config.signature.enforcement == Enforcement::Observe,
+    );
+    let effect = match enabled {
+        true => "its calls are accepted again",
+        false if observes && !set.enforce => {
+            "its token calls get 401; its calls to the API still pass, because signatures are only observed"
+        }
+        false => "its calls get 401; its tokens work again once it is enabled",
+    };
+    let done = if enabled { "Enabled" } else { "Disabled" };
+    told(context, &set, &format!("{done} {}: {effect}.", named(&set)))
 }
 
-fn show(context: &Context, consumer: &Consumer) -> Result<String, CommandError> {
-    Ok(context.show(&context.manage()?.view(consumer)))
+/// A consumer in a sentence: its name, and the key.
+pub(super) fn named(consumer: &Consumer) -> String {
+    format!("{} ({})", consumer.name, consumer.key)
 }
 
-fn issued(context: &Context, consumer: &Consumer) -> Result<String, CommandError> {
+fn told(context: &Context, consumer: &Consumer, text: &str) -> Result<String, CommandError> {
+    Ok(context.told(&context.manage()?.view(consumer), text))
+}
+
+/// Shows a new secret.
+fn issued(context: &Context, consumer: &Consumer, text: &str) -> Result<String, CommandError> {
     let view = context.manage()?.view(consumer);
-    Ok(context.show(&view::with_secret(view, "secret", &consumer.secret)))
+    let view = view::with_secret(view, "secret", &consumer.secret);
+    Ok(context.told_with(&view, text, &["key", "secret"]))
 }
 
 /// Reads a secret. It is checked here, before the store is opened.

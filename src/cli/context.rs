@@ -11,6 +11,7 @@
 
 use std::{
     cell::{OnceCell, RefCell},
+    cmp::Ordering,
     error::Error,
     fmt,
     io::{self, IsTerminal as _, Write as _},
@@ -26,7 +27,10 @@ use serde_json::{Value, json};
 use tokio::runtime::LocalOptions;
 
 pub use super::config_file::ConfigArgs;
-use super::output::{self, Listing, say};
+use super::{
+    marks,
+    output::{self, Listing, say},
+};
 use crate::{
     base::{
         clock::{Clock, UnixTime},
@@ -287,6 +291,9 @@ impl Confirmation {
     }
 }
 
+/// The order of records as they are printed.
+pub(super) type RecordOrder = fn(&Value, &Value) -> Ordering;
+
 /// A configuration and its store, which is opened on first use: a command that fails before creates none.
 pub struct Context {
     /// The configuration.
@@ -407,6 +414,39 @@ impl Context {
         output::record(&json!(view), self.json)
     }
 
+    /// What a command did to a record: a sentence for a person, and the record for a program.
+    pub(super) fn told(&self, view: &impl Serialize, sentence: &str) -> String {
+        self.told_with(view, sentence, &[])
+    }
+
+    /// As [`Self::told`]; a person sees these members too.
+    pub(super) fn told_with(
+        &self,
+        view: &impl Serialize,
+        sentence: &str,
+        members: &[&str],
+    ) -> String {
+        if self.json {
+            return self.show(view);
+        }
+        let mut shown = json!(view);
+        if let Some(all) = shown.as_object_mut() {
+            all.retain(|name, _| members.contains(&name.as_str()));
+        }
+        self.done(sentence) + &output::record(&shown, false)
+    }
+
+    /// What a command did that leaves no record to show.
+    pub(super) fn done(&self, sentence: &str) -> String {
+        match self.json {
+            true => String::new(),
+            false => {
+                let lines = sentence.lines().map(visible);
+                Vec::from_iter(lines).join("\n") + "\n"
+            }
+        }
+    }
+
     /// Lists all records, page by page.
     ///
     /// # Errors
@@ -416,16 +456,16 @@ impl Context {
         page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
         view: impl Fn(&T) -> Value,
     ) -> Result<String, CommandError> {
-        self.list_with(None, page, view).await
+        self.list_with((None, None), page, view).await
     }
 
-    /// As [`Self::list`]; a table has the rare member `shown` too.
+    /// As [`Self::list`]; a table has the rare member `shown` too, and the records are in this order.
     ///
     /// # Errors
     /// Those of `page`.
-    pub async fn list_with<T>(
+    pub(super) async fn list_with<T>(
         &self,
-        shown: Option<&'static str>,
+        (shown, order): (Option<&'static str>, Option<RecordOrder>),
         mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
         view: impl Fn(&T) -> Value,
     ) -> Result<String, CommandError> {
@@ -433,17 +473,24 @@ impl Context {
         const PAGE: u32 = 500;
 
         let mut listing = Listing::new(self.json, shown);
-        let mut last = None;
+        let (mut last, mut unsorted) = (None, Vec::new());
         loop {
             let mut records = page(last.as_ref(), PAGE).await?;
-            records
-                .iter()
-                .for_each(|record| listing.push(&view(record)));
+            let views = records.iter().map(&view);
+            match order {
+                None => views.for_each(|view| listing.push(&view)),
+                Some(_) => unsorted.extend(views),
+            }
             match records.pop() {
                 Some(record) => last = Some(record),
-                None => return Ok(listing.finish(output::terminal_width())),
+                None => break,
             }
         }
+        if let Some(order) = order {
+            unsorted.sort_by(order);
+            unsorted.iter().for_each(|view| listing.push(view));
+        }
+        Ok(listing.finish(output::terminal_width()))
     }
 }
 
@@ -488,7 +535,7 @@ pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
     let output = match result {
         Ok(output) => output,
         Err(error) => {
-            say(&error.report());
+            say(&marks::for_standard_error(&error.report(), true));
             return ExitCode::from(error.code);
         }
     };
@@ -496,7 +543,8 @@ pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
     let written = stdout
         .write_all(output.text.as_bytes())
         .and_then(|()| stdout.flush());
-    output.notes.iter().for_each(|note| say(note));
+    let notes = output.notes.iter();
+    notes.for_each(|note| say(&marks::for_standard_error(note, false)));
     match written {
         // A reader that closes the pipe wants no more.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

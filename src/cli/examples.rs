@@ -3,10 +3,11 @@
 use clap::Command;
 
 /// A line that somebody would type, for each command.
-const EXAMPLES: [&str; 36] = [
+const EXAMPLES: [&str; 37] = [
     "countersign demo",
     "countersign serve --config /etc/countersign/config.toml",
     "countersign check --config /etc/countersign/config.toml",
+    "countersign status",
     "countersign health --ready",
     "countersign why printer",
     "countersign consumer add --name 'Photo printer' --callback https://printer.example/back --permission members.read",

@@ -4,6 +4,7 @@
 //! and names the thing and the fix. Most commands that fail print nothing on standard output; `check` and `explain` print
 //! what they found, and `import --replace` and `--update` print the changes before they make them.
 
+mod admin_api;
 pub mod check;
 mod config_file;
 pub mod consumer;
@@ -13,6 +14,8 @@ mod examples;
 pub mod explain;
 mod field_options;
 pub mod health;
+mod marks;
+mod named;
 pub mod output;
 pub mod password;
 mod progress;
@@ -22,6 +25,7 @@ pub mod secret_arg;
 pub mod secrets;
 pub mod serve;
 pub mod sign;
+mod status;
 pub mod token;
 pub mod transfer;
 pub mod usage;
@@ -64,8 +68,10 @@ enum Command {
     Demo(demo::Args),
     /// Runs the proxy
     Serve(serve::Args),
-    /// Validates the configuration and reaches what it names
+    /// Checks the configuration, the store, the certificates and the API
     Check(check::Args),
+    /// Shows the running process: ready, API, rate, and who needs attention
+    Status(status::Args),
     /// Asks the running process, for container health checks
     Health(health::Args),
     /// Prints why calls of a consumer were rejected, and what to do
@@ -125,9 +131,38 @@ enum Command {
     },
 }
 
-/// The definition of the command line, with the examples.
+/// The commands of each group, as the help lists them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Start", &["demo", "serve", "check"]),
+    ("Operate", &["status", "health", "why"]),
+    ("Records", &["consumer", "user", "token"]),
+    ("Store", &["export", "import", "rekey"]),
+    ("Develop", &["sign", "explain"]),
+    ("Shell", &["completions", "man", "help"]),
+];
+
+/// The definition of the command line, with the examples and the groups of commands.
 fn definition() -> clap::Command {
-    examples::add(Cli::command())
+    let mut definition = examples::add(Cli::command());
+    // It gets the command `help`.
+    definition.build();
+    let about = |name: &str| {
+        let command = definition.find_subcommand(name);
+        let about = command.and_then(clap::Command::get_about);
+        about.map(ToString::to_string).unwrap_or_default()
+    };
+    let styles = definition.get_styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let group = |(title, names): &(&str, &[&str])| {
+        let row = |name: &&str| format!("  {literal}{name:<12}{literal:#} {}\n", about(name));
+        let rows: String = names.iter().map(row).collect();
+        format!("{header}{title}:{header:#}\n{rows}\n")
+    };
+    let groups: String = GROUPS.iter().map(group).collect();
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
+    definition.help_template(template)
 }
 
 /// Runs the program with the arguments of the process.
@@ -157,6 +192,7 @@ impl Command {
             Self::Demo(args) => demo::run(&args),
             Self::Serve(args) => serve::run(&args),
             Self::Check(args) => check::run(&args),
+            Self::Status(args) => status::run(&args),
             Self::Health(args) => health::run(&args),
             Self::Why(args) => why::run(&args),
             Self::Consumer { command, args } => {

@@ -21,7 +21,7 @@ pub struct PasswordArgs {
 }
 
 impl PasswordArgs {
-    /// Reads the password of `user` and hashes it. Warns of a typed one that the pages would reject.
+    /// Reads the password of `user` and hashes it. Warns of one that the pages would reject.
     ///
     /// # Errors
     /// [`CommandError`]: the password is missing or too long, or the second one differs.
@@ -30,7 +30,7 @@ impl PasswordArgs {
             // The longest password, its newline, and one byte more to detect that it is too long.
             const ENOUGH: u64 = longest::PASSWORD as u64 + 3;
             let password = SecretArg::Stdin.read(&mut io::stdin().take(ENOUGH))?;
-            return Ok(password::hash(&password)?);
+            return hashed(&password, context, user);
         }
         // Asks on the terminal, without echo, whatever standard input and output are.
         let ask = |prompt| {
@@ -42,11 +42,16 @@ impl PasswordArgs {
             let problem = "the two passwords differ, nothing is changed; try again";
             return Err(CommandError::failed(problem));
         }
-        if let Err(weakness) = new_password::check(&password, None, user) {
-            context.warn(&format!(
-                "the password {weakness}; set another one with countersign user passwd"
-            ));
-        }
-        Ok(password::hash(&password)?)
+        hashed(&password, context, user)
     }
+}
+
+fn hashed(password: &Secret, context: &Context, user: &User) -> Result<Secret, CommandError> {
+    let hash = password::hash(password)?;
+    if let Err(weakness) = new_password::check(password, None, user) {
+        context.warn(&format!(
+            "the password {weakness}; set another one with countersign user passwd"
+        ));
+    }
+    Ok(hash)
 }

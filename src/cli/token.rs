@@ -5,12 +5,12 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::context::{CommandError, Context};
+use super::{
+    consumer::named,
+    context::{CommandError, Context},
+};
 use crate::{
-    base::{
-        clock::parse_duration,
-        names::{ConsumerKey, Permission},
-    },
+    base::{clock::parse_duration, names::Permission},
     operator::manage::view,
     records::store::{port::TokenFilter, record::AccessToken},
     telemetry::redact::RedactedToken,
@@ -54,9 +54,9 @@ pub(super) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct IssueArgs {
-    /// The consumer's key
+    /// The consumer's key, or its name if no other consumer has it
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
-    consumer: ConsumerKey,
+    consumer: String,
     /// The name or id of the user that it acts for
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     user: String,
@@ -71,25 +71,25 @@ pub(super) struct WhoseArgs {
     /// Only those of this user, named by name or id
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     user: Option<String>,
-    /// Only those of this consumer
+    /// Only those of this consumer, named by key or name
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
-    consumer: Option<ConsumerKey>,
+    consumer: Option<String>,
 }
 
 impl WhoseArgs {
     /// Finds user and consumer: an empty list should mean that there is no token, not that a name is mistyped.
     async fn filter(self, context: &Context) -> Result<TokenFilter, CommandError> {
-        let manage = context.manage()?;
         let user = match self.user {
-            Some(name) => Some(manage.user(&name).await?.id),
+            Some(name) => Some(context.user(&name).await?.id),
             None => None,
         };
-        if let Some(key) = &self.consumer {
-            manage.consumer(key).await?;
-        }
+        let consumer = match self.consumer {
+            Some(name) => Some(context.consumer(&name).await?.key),
+            None => None,
+        };
         Ok(TokenFilter {
             user,
-            consumer: self.consumer,
+            consumer,
             ..TokenFilter::default()
         })
     }
@@ -125,13 +125,17 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let consumer = consumer.map_or_else(|_| token.consumer.to_string(), |it| it.name);
             let user = manage.user(token.user.as_str()).await;
             let user = user.map_or_else(|_| token.user.to_string(), |it| it.name);
+            let start = RedactedToken(&token.token).to_string();
+            let (is_new, whose) = (token.revoked_at.is_none(), format!("{consumer}, {user}"));
+            let text = match is_new {
+                true => format!("Revoked {start} ({whose})."),
+                false => format!("{start} ({whose}) was revoked before."),
+            };
             // As the command for several says it, and which one it was.
-            Ok(context.show(&json!({
-                "revoked": u8::from(token.revoked_at.is_none()),
-                "token": RedactedToken(&token.token).to_string(),
-                "consumer": consumer,
-                "user": user,
-            })))
+            let view = json!({
+                "revoked": u8::from(is_new), "token": start, "consumer": consumer, "user": user,
+            });
+            Ok(context.told(&view, &text))
         }
         Command::Revoke {
             token: None,
@@ -142,15 +146,20 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let revoked = manage
                 .revoke_tokens(&context.actor, filter, unused_for)
                 .await?;
-            Ok(context.show(&json!({ "revoked": revoked })))
+            let text = match revoked {
+                0 => "No access token matches that was not revoked before.".to_owned(),
+                1 => "Revoked 1 access token.".to_owned(),
+                count => format!("Revoked {count} access tokens."),
+            };
+            Ok(context.told(&json!({ "revoked": revoked }), &text))
         }
     }
 }
 
 async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandError> {
     let manage = context.manage()?;
-    let consumer = manage.consumer(&args.consumer).await?;
-    let user = manage.user(&args.user).await?;
+    let consumer = context.consumer(&args.consumer).await?;
+    let user = context.user(&args.user).await?;
     let token = manage
         .issue_token(&context.actor, &consumer, &user, args.permissions)
         .await?;
@@ -161,5 +170,15 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
         ));
     }
     let issued = view::with_secret(view::members(&token), "token_secret", &token.secret);
-    Ok(context.show(&issued))
+    let permissions = Vec::from_iter(token.permissions.iter().map(Permission::as_str)).join(", ");
+    let with = match permissions.is_empty() {
+        true => "without a permission".to_owned(),
+        false => format!("with {permissions}"),
+    };
+    let text = format!(
+        "Issued an access token of {} for {}, {with}. Its secret is shown this once.",
+        named(&consumer),
+        user.name
+    );
+    Ok(context.told_with(&issued, &text, &["token", "token_secret"]))
 }

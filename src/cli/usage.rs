@@ -33,6 +33,10 @@ pub fn line(error: &clap::Error) -> String {
             sentences.push(line);
         }
     }
+    let meant = meant(error);
+    if meant.is_some() {
+        sentences.retain(|sentence| !sentence.starts_with("tip: "));
+    }
     let sentences = sentences.join("; ");
     let mut line = format!("countersign: {sentences}; see {command} --help");
     // The value given to an option that takes none may be a secret.
@@ -41,7 +45,7 @@ pub fn line(error: &clap::Error) -> String {
     {
         line = line.replace(&format!("'{value}' "), "");
     }
-    if let Some(meant) = meant(error) {
+    if let Some(meant) = meant {
         line = line.replacen("; see ", &format!("; did you mean {meant}? See "), 1);
     }
     // A list that clap puts below its sentence.
@@ -101,7 +105,7 @@ mod tests {
             start               | countersign: unrecognized subcommand 'start'; did you mean serve? See countersign --help
             consumer\ncreate    | countersign: unrecognized subcommand 'create'; did you mean add? See countersign consumer --help
             user\nlist\n--jsn   | countersign: unexpected argument '--jsn' found; tip: a similar argument exists: '--json'; see countersign user list --help
-            consumer\nshow\n..  | countersign: invalid value '..' for '<KEY>': a key or an id cannot be . or ..; see countersign --help
+            consumer\nadd\n--key\n.. | countersign: invalid value '..' for '--key <KEY>': a key or an id cannot be . or ..; see countersign --help
         "#,
         ) {
             let arguments = &arguments.lines().collect::<Vec<_>>()[..];
@@ -126,7 +130,7 @@ mod tests {
     #[test]
     fn stays_one_line_whatever_was_typed() {
         for value in ["a\nb", "\u{1b}[31m", "\n\nUsage: x\n"] {
-            let line = reported(&["consumer", "show", value]);
+            let line = reported(&["consumer", "add", "--key", value]);
             assert!(!line.contains(char::is_control), "{line:?}");
             assert!(line.starts_with("countersign: invalid value"), "{line:?}");
         }

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{
     context::{CommandError, Confirmation, Context, FilterArgs, new_name},
     field_options::{FieldArgs, OfUser},
+    named::UserArg,
     password::PasswordArgs,
 };
 use crate::{
@@ -24,38 +25,38 @@ pub(super) enum Command {
     /// Lists all accounts
     List(FilterArgs),
     /// Shows an account
-    Show(NameArg),
+    Show(UserArg),
     /// Changes the given fields
     Update {
         #[command(flatten)]
-        name: NameArg,
+        which: UserArg,
         #[command(flatten)]
         changes: FieldArgs<OfUser, false>,
     },
     /// Sets a new password and ends the user's sessions
     Passwd {
         #[command(flatten)]
-        name: NameArg,
+        which: UserArg,
         #[command(flatten)]
         password: PasswordArgs,
     },
     /// Ends sessions and access tokens, and refuses logins until enabled
-    Disable(NameArg),
+    Disable(UserArg),
     /// Lets the user log in again; ended sessions and tokens stay ended
-    Enable(NameArg),
+    Enable(UserArg),
     /// Removes the account for good, with its sessions and access tokens
     Remove {
         #[command(flatten)]
-        name: NameArg,
+        which: UserArg,
         #[command(flatten)]
         confirmation: Confirmation,
     },
     /// Lists the open sessions, the newest first
-    Sessions(NameArg),
+    Sessions(UserArg),
     /// Ends all sessions; access tokens stay valid
-    EndSessions(NameArg),
+    EndSessions(UserArg),
     /// Ends the pauses after failed logins, so that the user can try again
-    Unlock(NameArg),
+    Unlock(UserArg),
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,14 +73,6 @@ pub(super) struct AddArgs {
     password: PasswordArgs,
 }
 
-/// A user by name or id.
-#[derive(Debug, clap::Args)]
-pub(super) struct NameArg {
-    /// The name to log in with, or the id
-    #[arg(value_name = "NAME", allow_hyphen_values = true)]
-    user: String,
-}
-
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     let actor = &context.actor;
     match command {
@@ -93,66 +86,65 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             };
             context.list(page, |user| json!(user)).await
         }
-        Command::Show(NameArg { user: name }) => {
-            let user = context.manage()?.user(&name).await?;
-            Ok(context.show(&user))
-        }
-        Command::Update {
-            name: NameArg { user: name },
-            changes,
-        } => {
+        Command::Show(which) => Ok(context.show(&context.user(&which.user).await?)),
+        Command::Update { which, changes } => {
             let members = changes.members()?;
+            let id = context.user(&which.user).await?.id;
             let manage = context.manage()?;
-            let id = manage.user(&name).await?.id;
             let user = manage.patch_user(actor, &id, None, &members).await?;
-            Ok(context.show(&user))
+            let names = Vec::from_iter(members.keys().map(String::as_str));
+            let text = format!("Changed the user {}: {}.", user.name, names.join(", "));
+            Ok(context.told(&user, &text))
         }
-        Command::Sessions(NameArg { user: name }) => {
-            let manage = context.manage()?;
-            let id = manage.user(&name).await?.id;
+        Command::Sessions(which) => {
+            let (id, manage) = (context.user(&which.user).await?.id, context.manage()?);
             let page = async |last: Option<&Session>, _| match last {
                 None => manage.sessions(&id).await,
                 Some(_) => Ok(Vec::new()),
             };
             context.list(page, |session| json!(session)).await
         }
-        Command::EndSessions(NameArg { user: name }) => {
+        Command::EndSessions(which) => {
+            let user = context.user(&which.user).await?;
+            let sessions = open_sessions(context, &user).await?;
             let manage = context.manage()?;
-            let id = manage.user(&name).await?.id;
-            manage.end_sessions(actor, &id, None).await?;
-            Ok(String::new())
+            manage.end_sessions(actor, &user.id, None).await?;
+            let text = format!(
+                "Ended {sessions} of {}. Access tokens stay valid.",
+                user.name
+            );
+            Ok(context.done(&text))
         }
-        Command::Unlock(NameArg { user: name }) => {
-            let manage = context.manage()?;
-            let user = manage.user(&name).await?;
+        Command::Unlock(which) => {
+            let user = context.user(&which.user).await?;
             let report = services::throttle(&context.config)?.report_of_end(&user.name);
-            manage.end_login_pauses(actor, &user.id, report).await?;
-            Ok(String::new())
-        }
-        Command::Passwd {
-            name: NameArg { user: name },
-            password,
-        } => {
             let manage = context.manage()?;
-            let user = manage.user(&name).await?;
-            let hash = password.hash(context, &user)?;
-            manage.set_password(actor, &user, None, hash).await?;
-            Ok(String::new())
+            manage.end_login_pauses(actor, &user.id, report).await?;
+            Ok(context.done(&format!("{} can try to log in again.", user.name)))
         }
-        Command::Disable(NameArg { user: name }) => set_enabled(context, &name, false).await,
-        Command::Enable(NameArg { user: name }) => set_enabled(context, &name, true).await,
+        Command::Passwd { which, password } => {
+            let user = context.user(&which.user).await?;
+            let hash = password.hash(context, &user)?;
+            let sessions = open_sessions(context, &user).await?;
+            let manage = context.manage()?;
+            manage.set_password(actor, &user, None, hash).await?;
+            let text = format!("{} has the new password; ended {sessions}.", user.name);
+            Ok(context.done(&text))
+        }
+        Command::Disable(which) => set_enabled(context, &which, false).await,
+        Command::Enable(which) => set_enabled(context, &which, true).await,
         Command::Remove {
-            name: NameArg { user: name },
+            which,
             confirmation,
         } => {
-            let manage = context.manage()?;
-            let user = manage.user(&name).await?;
+            let user = context.user(&which.user).await?;
             let name = &user.name;
             confirmation.ask(&format!(
                 "Remove the user {name:?} with sessions and tokens?"
             ))?;
-            manage.remove_user(actor, &user, None).await?;
-            Ok(String::new())
+            context.manage()?.remove_user(actor, &user, None).await?;
+            let text = format!("Removed the user {name} with sessions and access tokens.");
+            Ok(context.done(&text))
         }
     }
 }
@@ -169,14 +161,30 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
     }
     user.password_hash = Some(args.password.hash(context, &user)?);
     context.manage()?.add_user(&context.actor, &user).await?;
-    Ok(context.show(&user))
+    let text = format!("Added the user {} (id {}).", user.name, user.id);
+    Ok(context.told(&user, &text))
 }
 
-async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<String, CommandError> {
+/// The open sessions of a user, in words.
+async fn open_sessions(context: &Context, user: &User) -> Result<String, CommandError> {
+    Ok(match context.manage()?.sessions(&user.id).await?.len() {
+        1 => "1 session".to_owned(),
+        count => format!("{count} sessions"),
+    })
+}
+
+async fn set_enabled(
+    context: &Context,
+    which: &UserArg,
+    enabled: bool,
+) -> Result<String, CommandError> {
+    let id = context.user(&which.user).await?.id;
     let manage = context.manage()?;
-    let user = manage.user(name).await?;
-    let user = manage
-        .set_user_enabled(&context.actor, &user.id, None, enabled)
-        .await?;
-    Ok(context.show(&user))
+    let user = manage.set_user_enabled(&context.actor, &id, None, enabled);
+    let user = user.await?;
+    let text = match enabled {
+        true => "can log in again; sessions and tokens that were ended stay ended",
+        false => "cannot log in; sessions and access tokens are ended for good",
+    };
+    Ok(context.told(&user, &format!("{} {text}.", user.name)))
 }

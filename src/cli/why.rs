@@ -11,15 +11,15 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    admin_api::AdminApi,
     context::{About as _, CommandError, ConfigArgs, Output},
-    health,
+    named::chosen,
 };
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     oauth::percent,
     operator::reasons::{self, access_line},
     request::rejections::KeptCall,
-    run::app::StartError,
     telemetry::lines::visible,
 };
 
@@ -33,9 +33,9 @@ Of a service: journalctl -u countersign --since -2h | countersign why KEY -";
 /// Prints why calls of a consumer were rejected, and what to do.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The key of the consumer
-    #[arg(value_name = "KEY")]
-    key: ConsumerKey,
+    /// The key of the consumer; without LOG also its name, if no other consumer has it
+    #[arg(value_name = "KEY", allow_hyphen_values = true)]
+    consumer: String,
     /// The log of countersign serve, - for standard input
     #[arg(value_name = "LOG")]
     log: Option<PathBuf>,
@@ -51,13 +51,24 @@ pub(super) struct Args {
 /// # Errors
 /// The process does not answer, the log cannot be read, or nothing is known of such a consumer.
 pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
-    let (reasons, found, since) = match args.log.as_deref() {
+    let config;
+    let (key, reasons, found, since) = match args.log.as_deref() {
         None => {
-            let (reasons, found) = ask(&args.config, &args.key)?;
+            args.config.announce();
+            config = args.config.load()?;
+            let api = AdminApi::of(
+                &config,
+                ", or name the log of countersign serve after the key",
+            )?;
+            let (key, reasons, found) = ask(&api, &args.consumer)?;
             let since = "since this process started; the log also has what was before, and what other replicas rejected: countersign why KEY LOG";
-            (reasons, found, since)
+            (key, reasons, found, since)
         }
-        Some(log) => (read(log, &args.key)?, None, "in this log"),
+        Some(log) => {
+            let key: ConsumerKey = args.consumer.parse().map_err(CommandError::usage)?;
+            let reasons = read(log, &key)?;
+            (key.to_string(), reasons, None, "in this log")
+        }
     };
     if args.json {
         let lines = reasons.iter().map(|reason| format!("{reason}\n"));
@@ -65,7 +76,10 @@ pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
     }
     let texts: Vec<String> = reasons.iter().map(text).collect();
     let mut text = match texts.is_empty() {
-        true => format!("No call that names {} was rejected {since}.\n", args.key),
+        true => format!(
+            "No call that names {} was rejected {since}.\n",
+            visible(&key)
+        ),
         false => texts.join("\n"),
     };
     if let Some(contact) = found.as_ref().and_then(|found| found["contact"].as_str()) {
@@ -83,62 +97,41 @@ pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
         let _ = writeln!(
             text,
             "{} is not registered here: store.lookup.url has it, {state}, asked at {at}.",
-            args.key
+            visible(&key)
         );
     }
     Ok(text.into())
 }
 
-/// Asks the running process for the reasons, and for the consumer.
+/// Asks the running process for the key of a consumer, the reasons, and the consumer.
 fn ask(
-    config: &ConfigArgs,
-    key: &ConsumerKey,
-) -> Result<(Vec<Value>, Option<Value>), CommandError> {
-    config.announce();
-    let config = config.load()?;
-    let (admin, failed) = (&config.admin, |text: String| CommandError::failed(text));
-    let token = admin.any_token().map_err(StartError::from)?;
-    let token = token.ok_or_else(|| {
-        failed(
-            "the admin API is off: set admin.token_file, or name the log of countersign serve after the key".to_owned(),
-        )
-    })?;
-    let fields = zeroize::Zeroizing::new(format!(
-        "Authorization: Bearer {}\r\n",
-        *token.expose_text()
-    ));
-    let ask = |page: &str| {
-        health::ask(&admin.listen, page, &fields).map_err(|error| {
-            failed(format!(
-                "admin.listen: {}: {error}; is serve running? Else name its log after the key",
-                admin.listen
-            ))
-        })
-    };
-    let name = percent::encode(key.as_str().as_bytes());
-    let page = format!("/v1/rejections/summary?limit=100&consumer={name}");
-    let items = match ask(&page)? {
-        (200, body) => {
-            let mut page: Value = serde_json::from_str(&body).about("the admin API")?;
-            match page["items"].take() {
-                Value::Array(items) => items,
-                _ => Vec::new(),
-            }
+    api: &AdminApi<'_>,
+    named: &str,
+) -> Result<(String, Vec<Value>, Option<Value>), CommandError> {
+    let path = percent::encode(named.as_bytes());
+    if named.parse::<ConsumerKey>().is_ok() {
+        let mut items = api.items(&format!("/v1/rejections/summary?consumer={path}"))?;
+        // A log does not know these.
+        for members in items.iter_mut().filter_map(Value::as_object_mut) {
+            members.retain(|name, _| !["name", "needs_attention"].contains(&name.as_str()));
         }
-        (401, _) => {
-            return Err(failed(
-                "the running process does not accept the token of the file; reload it, for it has read another one".to_owned(),
-            ));
+        let found = api.get(&format!("/v1/consumers/{path}"))?;
+        if found.is_some() || !items.is_empty() {
+            return Ok((named.to_owned(), items, found));
         }
-        (status, body) => return Err(failed(format!("the admin API answers {status}: {body}"))),
-    };
-    let (status, found) = ask(&format!("/v1/consumers/{name}"))?;
-    if items.is_empty() && status == 404 {
-        return Err(failed(format!(
-            "no consumer has the key {key}, and no rejected call names it; see countersign consumer list"
-        )));
     }
-    Ok((items, serde_json::from_str(&found).ok()))
+    let similar = api.items(&format!("/v1/consumers?q={path}"))?;
+    let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
+    let names = similar
+        .iter()
+        .map(|one| (text(one, "name"), text(one, "key")));
+    let names = Vec::from_iter(names);
+    match chosen(named, &names)? {
+        Some(index) => ask(api, &names[index].1),
+        None => Err(CommandError::failed(format!(
+            "no consumer has the key {named}, and no rejected call names it; see countersign consumer list"
+        ))),
+    }
 }
 
 /// Reads a log, line by line.

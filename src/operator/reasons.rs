@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::after::{AfterRejection, ConsumerNow};
 pub use crate::provider::respond::mistake::{mistake, words};
 use crate::{
+    base::clock::UnixTime,
     oauth::diagnosis::{Diagnosed, Mistake},
     provider::respond,
+    records::store::port::ListedConsumer,
     request::rejections::{KeptCall, ReasonCount, Rejections, sort},
     telemetry::calls::record::CallRecord,
 };
@@ -60,7 +63,7 @@ pub fn views(mut groups: Vec<ReasonCount>) -> Vec<Value> {
     groups.iter().map(view).collect()
 }
 
-/// A reason as `/v1/rejections/summary` and `why --json` show it.
+/// A reason as `why --json` shows it.
 pub fn view(group: &ReasonCount) -> Value {
     let mut members = json!(group);
     members["mistake"] = mistake(&group.newest.call).into();
@@ -69,11 +72,31 @@ pub fn view(group: &ReasonCount) -> Value {
     members
 }
 
+/// A reason as `/v1/rejections/summary` shows it: as [`view`], with the name of the consumer, if it is registered, and whether it
+/// needs attention. The consumer's accepted calls are those since this process started.
+pub fn summary(
+    group: &ReasonCount,
+    consumer: Option<&ListedConsumer>,
+    accepted: u64,
+    now: UnixTime,
+) -> Value {
+    let mut members = view(group);
+    let consumer_now = ConsumerNow {
+        accepted,
+        enabled: consumer.map(|known| known.enabled),
+        now,
+    };
+    let after = AfterRejection::of(group, consumer_now);
+    members["name"] = json!(consumer.map(|known| &known.name));
+    members["needs_attention"] = json!(!after.needs_nobody());
+    members
+}
+
 /// What the calls of a group prove about their sender.
 pub fn proof(group: &ReasonCount) -> String {
     let newest = &group.newest.call;
     match newest.named_consumer() {
-        None => "names no consumer".to_owned(),
+        None => "no consumer key".to_owned(),
         // It may have been replaced because others know it.
         Some(_) if newest.diagnosis == Diagnosed::Known(Mistake::PreviousSecret) => {
             "made with its secret before the last rotation, which others may know".to_owned()

@@ -421,3 +421,141 @@ fn the_key_of_a_removed_consumer_is_never_used_again() {
     );
     assert_eq!(workspace.run("consumer show shop").code, Some(1));
 }
+
+#[test]
+fn each_change_is_told_in_a_sentence() {
+    let workspace = Workspace::new();
+    workspace.consumer("shop");
+    workspace.user("ada");
+    for (command, expected) in [
+        (
+            "consumer update shop --name Store --rate 5:per:1m",
+            "Changed Store (shop): name, rate.",
+        ),
+        (
+            "consumer disable shop",
+            "Disabled Store (shop): its calls get 401; its tokens work again once it is enabled.",
+        ),
+        (
+            "consumer enable shop",
+            "Enabled Store (shop): its calls are accepted again.",
+        ),
+        (
+            "consumer rotate-secret shop --end-grace",
+            "The previous secret of Store (shop) is no longer accepted.",
+        ),
+        (
+            "user update ada --display-name Ada",
+            "Changed the user ada: display_name.",
+        ),
+        (
+            "user end-sessions ada",
+            "Ended 0 sessions of ada. Access tokens stay valid.",
+        ),
+        ("user unlock ada", "ada can try to log in again."),
+        (
+            "user passwd ada --password-stdin",
+            "ada has the new password; ended 0 sessions.",
+        ),
+        (
+            "user disable ada",
+            "ada cannot log in; sessions and access tokens are ended for good.",
+        ),
+        (
+            "user enable ada",
+            "ada can log in again; sessions and tokens that were ended stay ended.",
+        ),
+        (
+            "user remove ada",
+            "Removed the user ada with sessions and access tokens.",
+        ),
+        (
+            "consumer remove shop",
+            "Removed Store (shop) with all its tokens.",
+        ),
+    ] {
+        let words: Vec<String> = command
+            .split(' ')
+            .map(|word| word.replace(':', " "))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ended = workspace.run_with(&words, "another horse").done();
+        assert_eq!(ended.stdout, format!("{expected}\n"), "{command}");
+    }
+    // What is shown once has its lines, and no others.
+    let told = workspace
+        .run("consumer add --name Bank --key bank")
+        .done()
+        .stdout;
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[0], "Registered Bank. Its secret is shown this once.");
+    assert_eq!((lines[1], lines.len()), ("key     bank", 3), "{told}");
+    assert!(lines[2].starts_with("secret  "), "{told}");
+}
+
+#[test]
+fn a_consumer_is_named_by_a_name_that_no_other_one_has() {
+    let workspace = Workspace::new();
+    for (key, name) in [
+        ("k1", "Wall app"),
+        ("k2", "Wall backup"),
+        ("k3", "Twice"),
+        ("k4", "twice"),
+        // The key of this one is the name of another.
+        ("Ledger", "Sync"),
+        ("k5", "Ledger"),
+    ] {
+        workspace
+            .run(&["consumer", "add", "--key", key, "--name", name])
+            .done();
+    }
+    for (name, key) in [
+        ("Wall app", "k1"),
+        ("wall BACKUP", "k2"),
+        ("Ledger", "Ledger"),
+    ] {
+        let shown = workspace.json(&["consumer", "show", name]);
+        assert_eq!(shown["key"], key, "{name}");
+    }
+    for (name, expected) in [
+        (
+            "Wall",
+            "no consumer has the key or name \"Wall\"; it is a part of Wall app (k1), Wall backup (k2)",
+        ),
+        (
+            "Twice",
+            "several consumers have the name \"Twice\"; give the key: Twice (k3), twice (k4)",
+        ),
+        (
+            "No such name",
+            "no consumer has the name \"No such name\"; list the consumers to find it",
+        ),
+    ] {
+        let line = workspace.run(&["consumer", "disable", name]).failed(1);
+        assert_eq!(line, format!("countersign: {expected}"));
+    }
+    workspace.user("alice");
+    let token = [
+        "token",
+        "issue",
+        "--consumer",
+        "Wall app",
+        "--user",
+        "alice",
+    ];
+    assert_eq!(workspace.json(&token)["consumer"], "k1");
+    let listed = workspace.json_lines(&["token", "list", "--consumer", "Wall app"]);
+    assert_eq!(listed.len(), 1);
+    let line = workspace.run("user show ali").failed(1);
+    let expected = "no user has the name or id \"ali\"; it is a part of alice (id-alice)";
+    assert_eq!(line, format!("countersign: {expected}"));
+    let keys = |sort: &str| {
+        let listed = workspace.json_lines(&["consumer", "list", "--sort", sort]);
+        let keys = listed
+            .iter()
+            .map(|one| one["key"].as_str().unwrap().to_owned());
+        keys.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keys("key"), "Ledger k1 k2 k3 k4 k5");
+    assert_eq!(keys("name"), "k5 Ledger k3 k4 k1 k2");
+}

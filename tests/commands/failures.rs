@@ -58,9 +58,13 @@ fn wrong_usage_ends_with_2_and_one_line() {
 fn help_and_version_succeed() {
     let workspace = Workspace::new();
     let help = workspace.run("--help").done().stdout;
+    // Each group is headed by what its commands are for.
+    for group in ["Start", "Operate", "Records", "Store", "Develop", "Shell"] {
+        has(&help, &[&format!("\n{group}:\n")]);
+    }
     for command in [
-        "demo", "serve", "check", "health", "consumer", "user", "token", "export", "import",
-        "sign", "explain",
+        "demo", "serve", "check", "status", "health", "why", "consumer", "user", "token", "export",
+        "import", "rekey", "sign", "explain",
     ] {
         has(&help, &[&format!("\n  {command} ")]);
         assert!(
@@ -318,7 +322,7 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         ("user add v --password-stdin", "user_added"),
     ];
     for (arguments, event) in &changes {
-        let ended = workspace.run_with(&format!("{arguments} --log"), "password");
+        let ended = workspace.run_with(&format!("{arguments} --log"), "correct horse battery");
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let record: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
         assert_eq!(record["event"].as_str(), Some(*event), "{record}");
@@ -330,13 +334,19 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         audited.any(|arguments| arguments.starts_with(command))
     };
     let reading = words(
-        "check completions demo explain health help list man serve sessions show sign consumer token user why",
+        "check completions demo explain health help list man serve sessions show sign status consumer token user why",
     );
     for kind in ["", "consumer ", "user ", "token "] {
         let help = workspace.run(&format!("{kind}--help")).done().stdout;
-        let commands = help.split("Commands:").nth(1).unwrap();
-        let commands = commands.split("\n\n").next().unwrap().lines();
-        let lines = commands.filter_map(|line| line.strip_prefix("  "));
+        // The commands of the program are in groups.
+        let commands = match kind {
+            "" => help.split("\nOptions:").next(),
+            _ => help.split("Commands:").nth(1).unwrap().split("\n\n").next(),
+        };
+        let lines = commands
+            .unwrap()
+            .lines()
+            .filter_map(|line| line.strip_prefix("  "));
         let lines = lines.filter(|line| !line.starts_with(char::is_whitespace));
         let names = lines.filter_map(|line| line.split_whitespace().next());
         for name in names.filter(|name| !reading.contains(name)) {

@@ -57,6 +57,16 @@ fn no_color_leaves_the_help_without_escapes() {
     assert!(on_terminal(&workspace, 80, "countersign --help").contains('\u{1b}'));
     let plain = on_terminal(&workspace, 80, "NO_COLOR=1 countersign --help");
     assert!(!plain.contains('\u{1b}'), "{plain}");
+    // Nobody listens where the API should be.
+    let checked = on_terminal(&workspace, 80, "countersign check || true");
+    for mark in ["\u{1b}[32m✓\u{1b}[0m store", "\u{1b}[31m✗\u{1b}[0m API"] {
+        assert!(checked.contains(mark), "{checked}");
+    }
+    let plain = on_terminal(&workspace, 80, "NO_COLOR=1 countersign check || true");
+    assert!(
+        plain.contains("✗ API") && !plain.contains('\u{1b}'),
+        "{plain}"
+    );
 }
 
 #[test]

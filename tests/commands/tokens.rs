@@ -119,7 +119,8 @@ fn all_tokens_of_a_user_a_consumer_or_both_are_revoked_together() {
         assert_eq!((revoked, left()), (json!({ "revoked": 1 }), still));
     }
     let again = workspace.run("token revoke --consumer c").done();
-    assert_eq!(again.stdout, "revoked  0\n");
+    let text = "No access token matches that was not revoked before.\n";
+    assert_eq!(again.stdout, text);
     for (arguments, code) in [
         ("token revoke", 2),
         ("token revoke t --user alice", 2),
@@ -168,9 +169,14 @@ fn a_token_is_named_by_the_characters_that_the_log_shows() {
     assert_eq!(workspace.json(&format!("token show {short}")), shown);
     let line = workspace.run(&["token", "show", &token[..7]]).failed(1);
     assert!(line.contains("no such access token"), "{line}");
-    workspace
-        .run(&["token", "revoke", &format!("{short}…")])
-        .done();
+    for text in [
+        "Revoked {}… (Shop, alice).",
+        "{}… (Shop, alice) was revoked before.",
+    ] {
+        let revoke = ["token", "revoke", &format!("{short}…")];
+        let told = workspace.run(&revoke).done().stdout;
+        assert_eq!(told, text.replace("{}", short) + "\n");
+    }
     assert!(workspace.json(&format!("token show {token}"))["revoked_at"].is_string());
     let twins = r#"{"kind":"export","version":1}
         {"kind":"token","token":"same-beginning-1","token_secret":"s","consumer":"c","user":"id-alice"}

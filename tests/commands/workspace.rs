@@ -160,7 +160,7 @@ impl Workspace {
     #[track_caller]
     pub(crate) fn user(&self, name: &str) {
         let add = format!("user add {name} --id id-{name} --password-stdin");
-        self.run_with(&add, "password").done();
+        self.run_with(&add, "correct horse battery").done();
     }
 
     /// Issues a token and returns it.

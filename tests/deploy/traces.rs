@@ -346,7 +346,7 @@ fn over_https_traces_go_only_to_a_collector_with_a_trusted_certificate() {
         .run(&["check"], "")
         .done();
     let warning = [
-        "warning: ",
+        "! ",
         "telemetry.otlp_endpoint: ",
         "another authority of the same name",
     ];

@@ -267,10 +267,13 @@ impl Builder {
     #[track_caller]
     pub fn check(&self) -> Ended {
         let ended = self.run(&["check"], "");
-        let failed = ended.stderr.contains("countersign: ");
+        let mut lines = ended.stderr.lines();
+        let failed = lines.any(|line| line.starts_with("✗ ") || line.starts_with("countersign: "));
         assert_eq!(ended.code() != Some(0), failed, "{ended:?}");
-        let first = ended.stdout.lines().next().unwrap_or_default();
-        assert_eq!(first.contains("valid"), !failed, "{ended:?}");
+        // The last line, of standard error if there are problems.
+        let all = [&*ended.stdout, &ended.stderr].concat();
+        let last = all.lines().last().unwrap_or_default();
+        assert_eq!(last.contains(": valid"), !failed, "{ended:?}");
         ended
     }
 

@@ -68,10 +68,7 @@ fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let builder = with_tls(&api, &dated(&authority, -60, 5 * 86_400 + 3_600));
     let ended = builder.check().done();
-    said(
-        &ended,
-        &["warning: ", "server-certificate.pem ends in 5 days"],
-    );
+    said(&ended, &["! ", "server-certificate.pem ends in 5 days"]);
     let proxy = builder.start();
     proxy.logs(&["WARN", "certificate_expiring", "in 5 days"]);
     is_logged_once(&proxy, 5);
@@ -225,7 +222,7 @@ fn every_public_host_needs_a_certificate() {
         // A proxy in front may present its own certificate to callers.
         let behind = builder(&format!("{text}\nlisten.trusted_proxies = ['10.0.0.0/8']")).check();
         assert_eq!(behind.code(), Some(0), "{text}: {behind:?}");
-        said(&behind, &["warning: ", "listen.tls.certificate", host]);
+        said(&behind, &["! ", "listen.tls.certificate", host]);
     }
     let proxy = builder("service.base_url = 'https://login.test'").start();
     proxy.logs(&["ERROR", "no certificate is for login.test"]);

@@ -242,8 +242,5 @@ fn each_cause_is_named_with_its_fix() {
     let checked = Api::self_signed(NAMED, "-verify 1")
         .behind("api.pem")
         .check();
-    has(
-        &checked.stderr,
-        &["warning", "asks for a client certificate"],
-    );
+    has(&checked.stderr, &["! ", "asks for a client certificate"]);
 }

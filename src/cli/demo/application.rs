@@ -81,7 +81,7 @@ impl DemoApplication {
         let given = form_urlencoded::parse(query.as_bytes()).into_owned();
         let given: HashMap<String, String> = given.collect();
         if given.contains_key("oauth_problem") {
-            let text = "You did not let the demo application in, and it got nothing.";
+            let text = "You denied access. The application got nothing.";
             return Ok(self.page(200, "Denied", text, ""));
         }
         let (Some(token), Some(verifier)) = (given.get("oauth_token"), given.get("oauth_verifier"))
@@ -102,7 +102,7 @@ impl DemoApplication {
         let with_token = |call: &mut SignArgs| authorize(call, token, secret);
         let echoed = self.send("GET", "/members/1", with_token).await?;
         let text = "The application has called the API in the user's name. The API got no signature to check, but this identity:";
-        Ok(self.page(200, "The application is in", text, &echoed))
+        Ok(self.page(200, "The application has access", text, &echoed))
     }
 
     /// A page; `seen` is the request that the API got, if it was called.

@@ -10,14 +10,16 @@ use std::{
     cell::RefCell,
     error::Error,
     fs::{DirBuilder, OpenOptions, Permissions},
-    io::Write as _,
+    io::{self, IsTerminal as _, Write as _},
     net::{SocketAddr, TcpListener},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
+    thread,
 };
 
+use rustix::{process::getpgrp, termios::tcgetpgrp};
 use serde_json::json;
 use tokio::task::spawn_local;
 
@@ -34,7 +36,7 @@ use super::{
 use crate::{
     base::{random, secret::Secret},
     operator::{
-        admin::console::INVITATION_LIFETIME,
+        admin::{Control, console::INVITATION_LIFETIME},
         manage::{self, Management, RecordDefaults, view},
     },
     provider::login::password,
@@ -148,10 +150,11 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
         course,
         accounts: &accounts,
         admin: &admin,
-        invitation: app.console().invite()?,
+        invitation: app.control().console.invite()?,
         kept: args.keep.as_ref().map(|_| directory),
     };
     introduction.print();
+    invite_on_enter(Arc::clone(app.control()), admin.clone());
     spawn_local(traffic.run());
     let handler = DemoApplication {
         authority,
@@ -161,6 +164,25 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
     let answer = async move |request| handler.answer(&request).await;
     serve(application, DemoPages(answer));
     Ok(app.run().await?)
+}
+
+/// Prints another address of the console for each line of standard input.
+fn invite_on_enter(control: Arc<Control>, admin: String) {
+    let stdin = io::stdin();
+    // A background process of a shell is stopped when it reads the terminal.
+    let is_foreground = || tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
+    if stdin.is_terminal() && !is_foreground() {
+        return;
+    }
+    thread::spawn(move || {
+        for _ in stdin.lines().map_while(Result::ok) {
+            let Ok(invitation) = control.console.invite() else {
+                return;
+            };
+            let line = format!("  http://{admin}{}", *invitation.expose_text());
+            let _ = writeln!(io::stdout(), "{line}");
+        }
+    });
 }
 
 /// The log and the connections of the demo itself: no line stands among what it prints.
@@ -334,7 +356,7 @@ impl Introduction<'_> {
 {course}The whole flow in a browser (log in as {user} with the password {password}):
   http://{application}/
 
-The console, with a minute of made-up traffic of three consumers that each make a mistake; this address opens it once, within {lifetime} minutes:
+The console, with a minute of made-up traffic of three consumers that each make a mistake; this address opens it once, within {lifetime} minutes, and Enter prints another one:
   http://{admin}{invitation}
 
 A signed call; each paste signs it again:
@@ -358,6 +380,6 @@ Metrics and health are at http://{admin}/metrics and /readyz. {end}
             token = accounts.token.token,
             token_secret = *accounts.token.secret.expose_text(),
         );
-        let _ = writeln!(std::io::stdout(), "{text}");
+        let _ = writeln!(io::stdout(), "{text}");
     }
 }

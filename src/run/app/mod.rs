@@ -45,7 +45,7 @@ use self::{
 };
 use crate::{
     gateway::proxy::Phase,
-    operator::admin::{Admin, Control, console::Console},
+    operator::admin::{Admin, Control},
     run::config::Config,
     telemetry::log::LogControl,
 };
@@ -115,9 +115,9 @@ impl App {
             .unwrap_or_default()
     }
 
-    /// The console, for a caller that invites an operator.
-    pub fn console(&self) -> &Console {
-        &self.control.console
+    /// The state of the console, for a caller that invites an operator.
+    pub const fn control(&self) -> &Arc<Control> {
+        &self.control
     }
 
     /// The services, for a caller that has something to put into them first.

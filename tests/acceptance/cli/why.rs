@@ -65,7 +65,7 @@ fn the_running_process_and_its_log_give_the_same_reasons_and_advice() {
         has(
             &text,
             &[
-                "2 calls: Query unsigned (query_unsigned)",
+                "2 calls: Query not signed (query_unsigned)",
                 "GET unlisted, status 401",
                 advice,
                 "The contact of its developer: ops@shop.example",

@@ -263,7 +263,7 @@ fn a_start_does_not_need_the_application_and_check_says_what_is_wrong() {
     let proxy = builder.start();
     has(
         &proxy.run("check").stderr,
-        &["warning", "404 Not Found to a wrong secret"],
+        &["! ", "404 Not Found to a wrong secret"],
     );
     let own = proxy.consumer("Own");
     proxy.passes(Call::get("/a").by(&own));

@@ -18,11 +18,16 @@ use crate::support::{
     upstream::nobody,
 };
 
-/// The line of `check` that names the key.
+/// The line of `serve` or `check` that names the key. `check` has marks at its beginning.
 #[track_caller]
 fn line_of(ended: &Ended, prefix: &str, key: &str) -> String {
+    let mark = match prefix {
+        "warning: " => "! ",
+        _ => "✗ ",
+    };
+    let begins = |line: &str| line.starts_with(prefix) || line.starts_with(mark);
     let lines = ended.stderr.lines();
-    let mut lines = lines.filter(|line| line.starts_with(prefix) && line.contains(key));
+    let mut lines = lines.filter(|line| begins(line) && line.contains(key));
     let found = lines.next();
     found
         .unwrap_or_else(|| panic!("{prefix} {key}: {ended:?}"))
@@ -336,9 +341,9 @@ fn check_rejects_what_serve_rejects() {
         );
         assert!(matches!(served.code(), Some(1 | 2)), "{text}: {served:?}");
         for ended in [&checked, &served] {
-            assert!(!ended.stdout.contains("is valid"), "{text}: {ended:?}");
+            assert!(!ended.stdout.contains(": valid"), "{text}: {ended:?}");
             let lines = ended.stderr.lines();
-            let told = lines.filter(|line| line.contains(key) && !line.starts_with("warning: "));
+            let told = lines.filter(|line| line.contains(key) && !line.starts_with("! "));
             assert!(told.count() >= 1, "{text}: {ended:?}");
         }
     }
@@ -352,7 +357,7 @@ fn check_beside_a_running_serve_finds_nothing_wrong_and_changes_nothing() {
     let ended = builder.check().done();
     assert!(ended.stdout.contains("serve makes it"), "{ended:?}");
     let mut lines = ended.stdout.lines();
-    let keys = lines.find_map(|line| line.strip_prefix("assertion keys"));
+    let keys = lines.find_map(|line| line.strip_prefix("✓ assertion keys"));
     assert_eq!(keys.map(str::trim), Some("none: nothing is signed"));
     assert_eq!(files(&builder), ["config.toml"]);
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
@@ -417,7 +422,46 @@ fn the_configuration_beside_the_compose_file_is_valid() {
         command.env(format!("COUNTERSIGN__{name}"), value);
     }
     let ended = run(&mut command, "").done();
-    assert!(ended.stdout.contains("valid"), "{ended:?}");
+    let all = [&*ended.stdout, &ended.stderr].concat();
+    assert!(all.contains(": valid"), "{ended:?}");
+}
+
+#[test]
+fn problems_come_last_and_the_last_line_counts_them() {
+    let api = Upstream::start();
+    let builder = Proxy::in_front_of(&api);
+    // The directory of the test is one that a restart empties, and the store is not encrypted.
+    let good = builder.check().done();
+    assert!(good.stdout.lines().all(|line| line.starts_with("✓ ")));
+    assert!(good.stderr.lines().all(|line| line.starts_with("! ")));
+    let unwise = builder.config("service.base_url = 'https://api.test'");
+    let ended = unwise.check().done();
+    let last = ended.stderr.lines().last().unwrap();
+    let warnings = ended.stderr.lines().filter(|line| line.starts_with("! "));
+    let counted = match warnings.count() - 1 {
+        1 => "1 warning".to_owned(),
+        count => format!("{count} warnings"),
+    };
+    assert!(last.ends_with(&format!(": valid, {counted}")), "{ended:?}");
+    let report = unwise.run(&["check", "--json"], "").done();
+    assert_eq!(report.stderr, "");
+    let report = report.json();
+    assert_eq!(report["valid"], true);
+    let warnings = report["warnings"].as_array().unwrap().len();
+    assert!(counted.starts_with(&warnings.to_string()), "{report}");
+    let address = nobody();
+    let broken = Builder::in_front_of_url(&format!("http://{address}"));
+    let ended = broken.check();
+    assert_eq!(ended.code(), Some(1));
+    has(&ended.stdout, &["✗ API            has an error\n"]);
+    let last = ended.stderr.lines().last().unwrap();
+    has(last, &["✗ ", ": 1 error and ", "before you start serve"]);
+    let report = broken.run(&["check", "--json"], "");
+    assert_eq!(
+        (report.code(), &report.json()["valid"]),
+        (Some(1), &false.into())
+    );
+    assert!(report.json()["findings"]["API"].is_null());
 }
 
 #[test]

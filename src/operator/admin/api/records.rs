@@ -1,6 +1,6 @@
 //! The operations on consumers, users, sessions and access tokens, and the signature doctor.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value, json};
@@ -465,7 +465,6 @@ impl Call<'_> {
         Ok(paged(rejections, page, |one| json!(**one), next))
     }
 
-    #[expect(clippy::unused_async, reason = "as the other actions")]
     pub(super) async fn summarize_rejections(&self) -> ApiResult {
         let page = self.page()?;
         let rejections = &self.admin.shared.rejections;
@@ -478,7 +477,16 @@ impl Call<'_> {
         let before = Self::after::<usize>(page)?.unwrap_or_default();
         let rest = Vec::from_iter((1..).zip(reasons).skip(before));
         let next = |last: &(usize, ReasonCount)| last.0.to_string();
-        Ok(paged(rest, page, |(_, one)| reasons::view(one), next))
+        let key = |one: &ReasonCount| one.newest.call.named_consumer().map(str::to_owned);
+        let keys = HashSet::<_>::from_iter(rest.iter().filter_map(|(_, one)| key(one)));
+        let keys = Vec::from_iter(keys.iter().map(String::as_str));
+        let known = self.backend.manage.listed_consumers(&keys).await?;
+        let (metrics, now) = (&self.admin.shared.metrics, self.admin.control.clock.now());
+        let view = |(_, one): &(usize, ReasonCount)| {
+            let key = key(one).unwrap_or_default();
+            reasons::summary(one, known.get(&key), metrics.accepted_of(&key), now)
+        };
+        Ok(paged(rest, page, view, next))
     }
 
     pub(super) async fn list_audit(&self) -> ApiResult {
