@@ -262,12 +262,11 @@ impl Rejections {
         all
     }
 
-    /// The number of calls of a registered consumer that were rejected in the last 24 hours, counted by the hour, or that enforcing
-    /// would reject.
-    pub fn last_day(&self, consumer: &str) -> u64 {
+    /// The calls of a registered consumer that were rejected in the last 24 hours, or that enforcing would reject, by the hour.
+    pub fn last_day(&self, consumer: &str) -> LastDay {
         let kept = self.kept.lock();
         let of = kept.consumers.get(consumer);
-        of.map_or(0, |of| of.counts.day.sum(self.clock.now()))
+        of.map(|of| of.counts.day.clone()).unwrap_or_default()
     }
 
     /// The last calls of a registered consumer, the newest first.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::last_day::SampledDay;
+use super::last_day::{LastDay, SampledDay};
 use crate::base::clock::UnixTime;
 
 /// The accepted calls of each consumer since the process started.
@@ -24,6 +24,17 @@ impl ConsumerCalls {
             *count = day.sum(now, *count);
         }
         counts
+    }
+
+    /// The accepted calls of one consumer in the last day, of a counter that is this now.
+    pub fn day_of(&self, key: &str, now: UnixTime, count: u64) -> LastDay {
+        // A consumer without a series has no count, and takes no memory here.
+        if count == 0 {
+            return LastDay::default();
+        }
+        let mut days = self.0.lock();
+        let day = days.entry(Arc::from(key)).or_default();
+        day.by_hour(now, count).clone()
     }
 }
 

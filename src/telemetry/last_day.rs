@@ -5,7 +5,7 @@ use crate::base::clock::UnixTime;
 const HOUR: u64 = 60 * 60;
 
 /// The hours that are kept: the running one and 24 whole ones.
-const HOURS: usize = 25;
+pub const HOURS: usize = 25;
 
 /// Counts of the running hour and of the 24 hours before it.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +53,19 @@ impl LastDay {
         let day = now.saturating_sub(HOURS as u64 - 1)..=now + 1;
         let kept = self.hours().filter(|hour| day.contains(hour));
         kept.map(|hour| self.count(hour)).sum()
+    }
+
+    /// The calls of each hour, from 24 hours ago to the running one.
+    pub fn by_hour(&self, now: UnixTime) -> [u64; HOURS] {
+        let first = (now.0 / HOUR).saturating_sub(HOURS as u64 - 1);
+        let mut counts = [0; HOURS];
+        for hour in self.hours() {
+            let place = hour.checked_sub(first).map(usize::try_from);
+            if let Some(count) = place.and_then(|place| counts.get_mut(place.ok()?)) {
+                *count = self.count(hour);
+            }
+        }
+        counts
     }
 
     /// The hours that have a count.
@@ -105,8 +118,13 @@ impl SampledDay {
 
     /// The calls of the last day, of a counter that is this now.
     pub fn sum(&mut self, now: UnixTime, count: u64) -> u64 {
+        self.by_hour(now, count).sum(now)
+    }
+
+    /// The last day, of a counter that is this now.
+    pub fn by_hour(&mut self, now: UnixTime, count: u64) -> &LastDay {
         self.sample(now, count);
-        self.day.sum(now)
+        &self.day
     }
 }
 
@@ -124,8 +142,13 @@ mod tests {
             let hours = hour.saturating_sub(24)..=hour;
             let expected: u64 = hours.map(|hour| 1 + hour % 2).sum();
             assert_eq!(day.sum(at(hour)), expected, "{hour}");
+            let by_hour = day.by_hour(at(hour));
+            assert_eq!(by_hour.iter().sum::<u64>(), expected, "{hour}");
+            assert_eq!(by_hour[HOURS - 1], 1 + hour % 2);
         }
         assert_eq!(day.sum(at(99 + 24)), 2);
+        let later = day.by_hour(at(99 + 20));
+        assert_eq!((later[3], later[4], later[5]), (1, 2, 0));
         assert_eq!(day.sum(at(99 + 25)), 0);
         day.add(at(1_000), 1);
         assert_eq!(day.sum(at(1_000)), 1);

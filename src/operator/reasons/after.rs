@@ -1,4 +1,4 @@
-//! Whether the rejected calls of a consumer still need a person.
+//! Whether the rejected calls of a consumer still need attention.
 
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_some_calls_only_needs_a_person_until_it_is_quiet_for_26_hours() {
+    fn a_mistake_in_some_calls_needs_attention_until_quiet_for_26_hours() {
         let mut group = ReasonCount::new(&rejected(Verdict::SignatureInvalid, 7));
         group.add(&rejected(Verdict::SignatureInvalid, 7));
         assert!(outcome(&group, 8, true, 0).needs_nobody());

@@ -328,11 +328,27 @@ impl From<&KeptCall> for Call {
     }
 }
 
+/// A problem as a sentence: with a capital, unless its first word is a name of the protocol, and a full stop.
+fn sentence(problem: &str) -> String {
+    let (first, rest) = problem.split_at(problem.chars().next().map_or(0, char::len_utf8));
+    let word = problem.split(' ').next().unwrap_or_default();
+    let first = match word.contains('_') {
+        true => first.to_owned(),
+        false => first.to_uppercase(),
+    };
+    let end = if problem.ends_with(['.', '!', '?']) {
+        ""
+    } else {
+        "."
+    };
+    [&first, rest, end].concat()
+}
+
 /// The finding about a base string alone: how it should have been written.
 fn compared(rebuilt: Result<String, String>, signed: &str) -> Finding {
     match rebuilt {
         Err(problem) => Finding {
-            details: Some(problem),
+            details: Some(sentence(&problem)),
             ..Finding::new("bad", "developer-check-unreadable")
         },
         Ok(right) if right == signed => Finding::new("good", "developer-check-well-formed"),
@@ -349,7 +365,7 @@ fn examined(checked: Result<Checked, Unchecked>, signed: &str) -> Result<Finding
         Ok(checked) => checked,
         Err(Unchecked::Unreadable(problem)) => {
             return Ok(Finding {
-                details: Some(problem),
+                details: Some(sentence(&problem)),
                 ..Finding::new("bad", "developer-check-unreadable")
             });
         }
@@ -371,7 +387,7 @@ fn examined(checked: Result<Checked, Unchecked>, signed: &str) -> Result<Finding
         (false, None) => ("bad", "developer-check-unknown"),
     };
     Ok(Finding {
-        details: checked.diagnosis,
+        details: checked.diagnosis.as_deref().map(sentence),
         previous_secret_until: checked.previous_secret_until,
         texts,
         ..Finding::new(class, message)

@@ -10,9 +10,13 @@ use crate::{
     },
 };
 
-/// A fixed word as text: `query_unsigned` is `Query unsigned`.
+/// A fixed word as text: `query_unsigned` is `Query not signed`.
 pub fn words(word: &str) -> String {
-    let text = word.replace('_', " ");
+    let text = match word.strip_suffix("_unsigned") {
+        Some(part) => format!("{part} not signed"),
+        None => word.to_owned(),
+    };
+    let text = text.replace('_', " ");
     let mut characters = text.chars();
     let first = characters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(characters).collect()
@@ -41,21 +45,26 @@ pub fn mistake(call: &CallRecord<'_>) -> String {
 /// The mistake that a verdict means; `None` if its name says it.
 fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
     Some(match call.reason() {
-        Verdict::ConsumerKeyRefused if call.is_of_disabled() => "Is disabled here, still calls",
+        Verdict::ConsumerKeyRefused if call.is_of_disabled() => "Disabled, but still calling",
         Verdict::ConsumerKeyRefused if call.denied_by.is_some() => {
             "Called from outside its networks"
         }
         Verdict::ConsumerKeyRefused => "Lacks the pinned value of a parameter",
         Verdict::SignatureInvalid if call.problem.is_some() => "Body not as it was signed",
         Verdict::SignatureInvalid => "Signature wrong, mistake unknown",
-        Verdict::NonceUsed => "Nonce used before",
+        Verdict::NonceUsed => "Same nonce twice",
         Verdict::TokenRejected if call.is_of_page() => "Request token unknown",
         Verdict::TokenRejected if call.lacks_token() => "No token sent",
         Verdict::TokenRejected => "Token unknown, or not for this call",
         Verdict::Forbidden => "Form forged, too old, or not possible",
         Verdict::PermissionDenied if call.is_unlisted() => "No operation lists this path",
         Verdict::PermissionDenied => match call.denied_by {
-            Some(OperationRule::Access) => "Operation not open to this kind of call",
+            Some(OperationRule::Access) if call.named_token().is_some() => {
+                "This operation does not accept calls with a user’s token"
+            }
+            Some(OperationRule::Access) => {
+                "This operation does not accept calls without a user’s token"
+            }
             Some(OperationRule::From) | None => "Operation not permitted",
         },
         Verdict::ParameterAbsent => match (call.named_consumer(), &call.parameters) {
@@ -142,9 +151,14 @@ pub fn advice(call: &CallRecord<'_>) -> Result<String, &'static str> {
             ));
         }
         Some(OperationRule::Access) => {
-            return Err(
-                "Nothing, or add its kind to access of the operation: \"consumer\" for calls with a user’s token, \"application\" for those without one.",
-            );
+            return Err(match call.named_token() {
+                Some(_) => {
+                    "To allow it, add \"consumer\" to this operation’s access. Otherwise nothing to do."
+                }
+                None => {
+                    "To allow it, add \"application\" to this operation’s access. Otherwise nothing to do."
+                }
+            });
         }
         None => {}
     }
@@ -218,11 +232,14 @@ mod tests {
             denied_by: Some(OperationRule::Access),
             ..rejected(Verdict::PermissionDenied)
         };
-        assert_eq!(mistake(&denied), "Operation not open to this kind of call");
+        assert_eq!(
+            mistake(&denied),
+            "This operation does not accept calls without a user’s token"
+        );
         assert!(
             advice(&denied)
                 .unwrap_err()
-                .contains("\"consumer\" for calls with a user’s token")
+                .contains("add \"application\" to this operation’s access")
         );
         call.diagnosis = Diagnosed::Skipped;
         assert!(advice(&call).unwrap().contains("was not examined"));

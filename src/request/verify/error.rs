@@ -165,7 +165,7 @@ impl VerifyRejection {
                 format!("this consumer key is for one value of {name}, and another one could be in a body that is not a form: send a form"),
             ),
             Self::TokenUnknown => unauthorized.advise(
-                "this consumer has no such token for this call: oauth_token is void, another consumer's, or a request token where an \
+                "this consumer has no such token for this call: oauth_token is empty, another consumer's, or a request token where an \
                  access token is needed; obtain one through the authorization flow",
             ),
             Self::RequestTokenHere => unauthorized.advise(

@@ -13,6 +13,7 @@ mod enforcing;
 mod needs;
 mod overview;
 mod rejections;
+mod returns;
 mod tokens;
 mod truth;
 mod users;
@@ -507,11 +508,11 @@ fn the_console_says_who_disabled_a_consumer_and_what_else_operators_did() {
     has(
         &page,
         &[
-            "aria-label=\"Last acts\"><li>Consumer disabled, by <bdi>the write token (console)</bdi>",
+            "aria-label=\"Last changes\"><li>Consumer disabled, by <bdi>the write token (console)</bdi>",
         ],
     );
     // An act that follows does not hide it.
-    let (_, last) = page.split_once("\"Last acts\"").unwrap();
+    let (_, last) = page.split_once("\"Last changes\"").unwrap();
     let acts = last.split("</ul>").next().unwrap().split("<li>").skip(2);
     let acts = acts.map(|act| act.split(['<', ',']).next().unwrap().to_owned());
     assert_eq!(

@@ -350,7 +350,7 @@ fn rejections_of_a_removed_consumer_are_dropped() {
     let operator = Operator::with(&proxy, READ);
     has(
         &operator.text("/rejections"),
-        &["The newest 1 of 1", "Photo printer"],
+        &["<caption>1 call</caption>", "Photo printer"],
     );
     proxy.run(&format!("consumer remove {} --yes", consumer.key));
     until("its rejections are dropped", || {

@@ -5,6 +5,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     net::SocketAddr,
     os::unix::fs::PermissionsExt as _,
     process::{Child, Stdio},
@@ -31,7 +32,10 @@ impl Demo {
         command
             .args(["demo", "--listen", "127.0.0.1:0"])
             .args(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         Self {
             printed: Log::read_from(process.stdout.take().unwrap()),
@@ -65,7 +69,7 @@ fn ask(admin: SocketAddr, method: &str, path: &str, cookie: &str) -> Answer {
 
 #[test]
 fn the_printed_address_opens_the_console_once_and_each_mistake_is_there() {
-    let demo = Demo::start(&[]);
+    let mut demo = Demo::start(&[]);
     let (admin, invitation) = demo.invitation();
     // Neither a HEAD nor a wrong token takes it.
     let near = format!("{invitation}x");
@@ -109,7 +113,7 @@ fn the_printed_address_opens_the_console_once_and_each_mistake_is_there() {
     // A consumer whose mistake is in some calls only is in the list from its second mistake on.
     until("three rows are there", || {
         let overview = ask(admin, "GET", "/", cookie).text();
-        let after = overview.split("Needs a person</h2>").nth(1).unwrap();
+        let after = overview.split("Needs attention</h2>").nth(1).unwrap();
         after
             .split("</table>")
             .next()
@@ -121,6 +125,15 @@ fn the_printed_address_opens_the_console_once_and_each_mistake_is_there() {
     for (consumer, word) in mistakes {
         has(&needs, &[consumer, &format!(">{word}</a>")]);
     }
+    // Enter prints another address.
+    let mut keys = demo.process.stdin.take().unwrap();
+    keys.write_all(b"\n").unwrap();
+    let another = demo.printed.wait_for("another address", |line| {
+        let path = line.split_once("/login?once=")?.1;
+        let path = format!("/login?once={path}");
+        (path != invitation).then_some(path)
+    });
+    ask(admin, "GET", &another, "a=b").has_status(303);
     let token = invitation.strip_prefix("/login?once=").unwrap();
     assert!(!demo.log.lines().join("\n").contains(token));
     demo.end();

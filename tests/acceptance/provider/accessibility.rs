@@ -555,7 +555,7 @@ fn the_demo_leads_through_the_flow_in_the_same_look() {
     );
     browser.click("a[href='/']");
     browser.click("button[value=deny]");
-    until("denied", || browser.source().contains("You did not let"));
+    until("denied", || browser.source().contains("You denied access"));
     audit.look("demo-denied");
     demo.kill().unwrap();
     demo.wait().unwrap();

@@ -345,7 +345,7 @@ fn a_rejected_token_is_absent_or_a_request_token_or_void() {
     let request_token = proxy.request_token(consumer, "oob");
     let call = || Call::get("/x").by(consumer);
     let form = || Call::post("/x").by(consumer).form("a=1");
-    let void = "oauth_token is void, another consumer's, or a request token";
+    let void = "oauth_token is empty, another consumer's, or a request token";
     let stranger = Token::new(&request_token.token, "another secret");
     for (call, told) in [
         (call(), "no oauth_token was sent"),

@@ -35,6 +35,8 @@ pub(super) struct PlannedChange {
     pub(super) fields: Vec<(&'static str, String)>,
     /// The button that makes it.
     pub(super) button: &'static str,
+    /// A form leads to it, to which a person may go back.
+    pub(super) may_change: bool,
     /// It ends something.
     pub(super) is_destructive: bool,
     /// The text to type, if a button is not enough.

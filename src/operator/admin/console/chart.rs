@@ -3,9 +3,13 @@
 use strum::VariantArray as _;
 
 use super::parts::{Number, time};
-use crate::telemetry::{
-    charts::{MINUTES, QUARTERS, Sample},
-    metrics::{Outcome, REQUEST_BOUNDS, Verdict},
+use crate::{
+    base::clock::UnixTime,
+    telemetry::{
+        charts::{MINUTES, QUARTERS, Sample},
+        last_day::HOURS,
+        metrics::{Outcome, REQUEST_BOUNDS, Verdict},
+    },
 };
 
 const HEIGHT: u64 = 100;
@@ -99,6 +103,51 @@ pub(super) const DAY: Span = Span {
     begin: "24 hours ago",
 };
 
+/// The last day by hour; the running hour is the last bar.
+const HOURS_OF_DAY: Span = Span {
+    period: "hour",
+    bars: HOURS,
+    begin: "24 hours ago",
+};
+
+/// The accepted and the rejected calls of one consumer by hour; `wrong` says what the latter are.
+pub(super) fn of_consumer(
+    now: UnixTime,
+    (accepted, rejected): ([u64; HOURS], [u64; HOURS]),
+    wrong: &'static str,
+) -> Chart {
+    let span = &HOURS_OF_DAY;
+    let begins = (0..HOURS as u64).rev();
+    let begins = begins.map(|ago| UnixTime((now.0 / 3_600).saturating_sub(ago) * 3_600));
+    let hours = begins.zip(accepted).zip(rejected);
+    let hours = Vec::from_iter(hours.map(|((begin, right), wrong)| (begin, right, wrong)));
+    let most = hours.iter().map(|(_, right, wrong)| right + wrong).max();
+    let most = most.unwrap_or_default();
+    let head = vec!["from", "accepted", wrong];
+    let row = |(begin, right, wrong): &(UnixTime, u64, u64)| {
+        let counts = [*right, *wrong].map(|count| Number(count).to_string());
+        [time(*begin)].into_iter().chain(counts).collect()
+    };
+    let parts = |(_, right, wrong): &(UnixTime, u64, u64)| -> Parts {
+        vec![("c-served", *right), ("c-rejected", *wrong)]
+    };
+    let [right, bad] = [accepted, rejected].map(|counts| counts.iter().sum::<u64>());
+    Chart {
+        description: format!("{right} accepted, {bad} {wrong}. Each bar is an hour."),
+        top: Number(most).to_string(),
+        legend: vec![("c-served", "accepted"), ("c-rejected", wrong)],
+        ..Chart::new(
+            span,
+            "by-hour",
+            "Calls by hour".to_owned(),
+            &hours,
+            most,
+            parts,
+            (head, row),
+        )
+    }
+}
+
 /// Requests by outcome.
 pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
     let period = span.period;
@@ -177,14 +226,14 @@ pub(super) fn latencies(span: &Span, samples: &[Sample]) -> Chart {
 
 impl Chart {
     /// Draws a bar for each sample; `full` is the value of the whole height.
-    fn new(
+    fn new<S>(
         span: &Span,
         id: &'static str,
         title: String,
-        samples: &[Sample],
+        samples: &[S],
         full: u64,
-        parts: impl Fn(&Sample) -> Parts,
-        (head, row): (Vec<&'static str>, impl Fn(&Sample) -> Vec<String>),
+        parts: impl Fn(&S) -> Parts,
+        (head, row): (Vec<&'static str>, impl Fn(&S) -> Vec<String>),
     ) -> Self {
         let mut bars = Vec::new();
         // The last bar is at the right end.
@@ -232,7 +281,7 @@ pub(super) fn sample(served: u64, rejected: u64) -> Sample {
     verdicts[Verdict::NonceUsed as usize] = rejected;
     let latency = vec![served, 0, rejected];
     Sample {
-        end: crate::base::clock::UnixTime(1_000),
+        end: UnixTime(1_000),
         counts: crate::telemetry::charts::RequestCounts {
             verdicts,
             latency,

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ConsoleRequest, Rejected, Result,
+    chart::{self, Chart},
     consumers::last_use,
     page::{ConsoleFrame, show},
     parts::{Moment, Names, Number, Tag, counted, field_text, path, time},
@@ -26,7 +27,7 @@ use crate::{
         record::{AccessToken, Consumer},
     },
     request::rejections::ReasonCount,
-    telemetry::redact::RedactedToken,
+    telemetry::{last_day::LastDay, redact::RedactedToken},
 };
 
 /// Tokens on the page of a consumer or a user.
@@ -40,6 +41,7 @@ const COUNTED: u32 = 1_000;
 struct ConsumerPage<'a> {
     frame: ConsoleFrame<'a>,
     is_done: bool,
+    revoked: Option<String>,
     last_acts: Vec<(String, String, Moment)>,
     /// The link to all acts about it.
     acts: String,
@@ -58,8 +60,9 @@ struct ConsumerPage<'a> {
     /// The permissions that a call lacked, and which half lacks each.
     missing: Vec<String>,
     started: Moment,
-    /// The calls of the last day in this process, and those of them that were rejected.
+    /// The calls of the last day in this process, those of them that were rejected, and both by hour.
     day: (String, Number),
+    chart: Option<Chart>,
     rejections: String,
     may_write: bool,
     /// The time at which the application had it, if it is one of the application.
@@ -70,8 +73,8 @@ struct ConsumerPage<'a> {
     tokens: Vec<TokenRow>,
     tokens_of: &'static str,
     all_tokens: String,
-    /// The number of settings that are not the usual ones.
-    set: usize,
+    /// The number of settings that are not the usual ones, in words.
+    set: String,
     settings: Vec<(&'static str, String)>,
     registered: Moment,
 }
@@ -113,10 +116,18 @@ impl ConsoleRequest<'_> {
             ..TokenFilter::default()
         };
         let settings = settings(&consumer, &view, self.now, enforces);
+        let day = self.calls_of_day(key);
+        let [accepted, rejected] = [0, 1].map(|index| day[index].sum(self.now));
+        let by_hour = || (day[0].by_hour(self.now), day[1].by_hour(self.now));
+        let wrong = match enforces || consumer.enforce {
+            true => "rejected",
+            false => "rejected, or would be",
+        };
         let page = ConsumerPage {
             enforces: enforces || consumer.enforce,
             frame: self.shell.frame(&*consumer.name),
             is_done: !self.field("done").is_empty(),
+            revoked: self.revoked(),
             last_acts: self
                 .last_acts(AuditFilter {
                     consumer: Some(consumer.key.to_string()),
@@ -142,7 +153,9 @@ impl ConsoleRequest<'_> {
             reasons: self.reasons(&groups, &names, CountedSince::Start).await?,
             reasons_have_consumers: false,
             started: self.moment(self.admin.shared.rejections.since),
-            day: self.calls_of_day(key),
+            day: (counted(accepted + rejected, "call"), Number(rejected)),
+            chart: (accepted + rejected > 0)
+                .then(|| chart::of_consumer(self.now, by_hour(), wrong)),
             rejections: path("/rejections", &[("consumer", key)]),
             may_write: self.may_write() && looked_up_at.is_none(),
             looked_up: looked_up_at.map(|at| self.moment(at)),
@@ -151,7 +164,10 @@ impl ConsoleRequest<'_> {
             tokens: self.some_tokens(filter).await?,
             tokens_of: "consumer",
             all_tokens: path("/tokens", &[("consumer", key)]),
-            set: settings.iter().filter(|(_, text)| !is_usual(text)).count(),
+            set: {
+                let set = settings.iter().filter(|(_, text)| !is_usual(text));
+                counted(set.count() as u64, "setting") + " changed from the default"
+            },
             settings,
             registered: self.moment(consumer.created_at),
         };
@@ -194,20 +210,12 @@ impl ConsoleRequest<'_> {
         Ok(missing)
     }
 
-    /// The calls of a consumer in the last 24 hours, and those of them that were rejected, or would be.
-    fn calls_of_day(&self, key: &str) -> (String, Number) {
-        let shared = &self.admin.shared;
-        let counts = shared.metrics.accepted_calls();
-        let accepted = self
-            .admin
-            .control
-            .console
-            .charts
-            .consumers
-            .last_day(self.now, counts);
-        let accepted = accepted.get(key).copied().unwrap_or_default();
-        let rejected = shared.rejections.last_day(key);
-        (counted(accepted + rejected, "call"), Number(rejected))
+    /// The accepted calls of a consumer in the last 24 hours, and those that were rejected, or would be.
+    fn calls_of_day(&self, key: &str) -> [LastDay; 2] {
+        let (shared, charts) = (&self.admin.shared, &self.admin.control.console.charts);
+        let accepted = shared.metrics.accepted_of(key);
+        let accepted = charts.consumers.day_of(key, self.now, accepted);
+        [accepted, shared.rejections.last_day(key)]
     }
 
     /// The token that begins with these characters, if there is one.

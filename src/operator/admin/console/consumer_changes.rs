@@ -77,7 +77,12 @@ impl ConsoleRequest<'_> {
                 frame: self.shell.frame(format!("Rotate the secret of {name}")),
                 csrf: self.csrf(""),
                 key: key.as_str(),
-                grace: InputField::choice("grace", "Grace of the previous secret", GRACES, "7d"),
+                grace: InputField::choice(
+                    "grace",
+                    "How long the old secret still works",
+                    GRACES,
+                    "7d",
+                ),
                 back: path("/consumer", &[("key", key.as_str())]),
             };
             return Ok(show(200, &page));
@@ -112,7 +117,7 @@ impl ConsoleRequest<'_> {
     /// Registers a consumer.
     pub(super) async fn add_consumer(&self) -> Result<OwnResponse> {
         if self.form.is_none() {
-            return Ok(self.ask(None, None));
+            return Ok(self.ask(None, None, None));
         }
         let mut members = self.sent(None);
         if !self.field("key").is_empty() {
@@ -122,8 +127,11 @@ impl ConsoleRequest<'_> {
         let manage = &self.backend.manage;
         let consumer = match new_consumer(members, None, self.now) {
             Ok(consumer) => consumer,
-            Err(error) => return Ok(self.ask(None, Some(problem(error)?))),
+            Err(error) => return Ok(self.ask(None, None, Some(problem(error)?))),
         };
+        if self.is_changing() {
+            return Ok(self.ask(None, Some(&consumer), None));
+        }
         let state = consumer.key.to_string();
         if !self.is_confirmed(&state)? {
             let mut facts = vec![("Key", state.clone())];
@@ -148,6 +156,7 @@ impl ConsoleRequest<'_> {
                 facts,
                 fields: hidden(&consumer),
                 button: "Register",
+                may_change: true,
                 state,
                 back: "/consumers".to_owned(),
                 ..PlannedChange::default()
@@ -162,15 +171,18 @@ impl ConsoleRequest<'_> {
     pub(super) async fn edit_consumer(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let consumer = &asked.record;
-        let ask = |problem| Ok(self.ask(Some(consumer), problem));
+        let ask = |problem| Ok(self.ask(Some(consumer), None, problem));
         if self.form.is_none() {
-            return ask(None);
+            return Ok(self.ask(Some(consumer), Some(consumer), None));
         }
         let members = self.sent(Some(consumer));
         let changed = match patched(consumer, members.clone()) {
             Ok(changed) => changed,
             Err(error) => return ask(Some(problem(error)?)),
         };
+        if self.is_changing() {
+            return Ok(self.ask(Some(consumer), Some(&changed), None));
+        }
         if asked.is_confirmed {
             let (manage, by) = (&self.backend.manage, self.actor());
             let patch = manage.patch_consumer(&by, &consumer.key, asked.guard(), &members);
@@ -206,17 +218,28 @@ impl ConsoleRequest<'_> {
             is_destructive,
             facts,
             fields: hidden(&changed),
+            may_change: true,
             ..asked.planned(title, effects, "Change")
         }))
     }
 
-    /// Shows the form: as it was sent, else as the consumer is.
-    fn ask(&self, consumer: Option<&Consumer>, problem: Option<String>) -> OwnResponse {
-        let members = consumer.map(view::members).unwrap_or_default();
+    /// Whether a person goes back from the review to the form.
+    fn is_changing(&self) -> bool {
+        !self.field("change").is_empty()
+    }
+
+    /// Shows the form of a registered consumer or of a new one: as `shown` is, else as it was sent.
+    fn ask(
+        &self,
+        consumer: Option<&Consumer>,
+        shown: Option<&Consumer>,
+        problem: Option<String>,
+    ) -> OwnResponse {
+        let members = shown.map(view::members);
         let input = |field: &RecordField| {
-            let value = match &self.form {
-                Some(form) => form.field(field.name).unwrap_or_default().to_owned(),
-                None => field.text(&members),
+            let value = match &members {
+                Some(members) => field.text(members),
+                None => self.field(field.name).to_owned(),
             };
             InputField::for_record(field, value)
         };
@@ -228,9 +251,15 @@ impl ConsoleRequest<'_> {
         let mut undeclared = InputField::line("permissions", "Other permissions", "");
         undeclared.help =
             "With spaces between them; the configuration has no entry for these".to_owned();
-        if self.form.is_some() {
-            self.field("permissions").clone_into(&mut undeclared.value);
-        }
+        let boxes = self.permission_boxes(consumer, shown);
+        undeclared.value = match shown {
+            None => self.field("permissions").to_owned(),
+            Some(shown) => {
+                let has_box = |name: &&Permission| boxes.iter().any(|it| it.name == name.as_str());
+                let others = shown.permissions.iter().filter(|name| !has_box(name));
+                Vec::from_iter(others.map(Permission::as_str)).join(" ")
+            }
+        };
         let key = consumer.map(|consumer| consumer.key.to_string());
         let page = ConsumerForm {
             frame: self.shell.frame(match consumer {
@@ -246,7 +275,7 @@ impl ConsoleRequest<'_> {
             key,
             new_key: InputField::line("key", "Key (empty: a random one)", self.field("key")),
             first: inputs(first),
-            boxes: self.permission_boxes(consumer),
+            boxes,
             others: undeclared,
             signing: inputs(others),
         };
@@ -254,12 +283,16 @@ impl ConsoleRequest<'_> {
     }
 
     /// A box for each permission of the configuration, and for others that the consumer has.
-    fn permission_boxes(&self, consumer: Option<&Consumer>) -> Vec<PermissionBox> {
+    fn permission_boxes(
+        &self,
+        consumer: Option<&Consumer>,
+        shown: Option<&Consumer>,
+    ) -> Vec<PermissionBox> {
         let own = consumer.map_or(&[][..], |consumer| &consumer.permissions);
         let declared = &self.backend.permissions;
-        let is_ticked = |name: &str| match &self.form {
-            Some(form) => form.field(&format!("permission.{name}")).is_some(),
-            None => own.iter().any(|permission| permission.as_str() == name),
+        let is_ticked = |name: &str| match shown {
+            None => !self.field(&format!("permission.{name}")).is_empty(),
+            Some(shown) => shown.permissions.iter().any(|it| it.as_str() == name),
         };
         let boxes = declared.iter().map(|it| PermissionBox {
             name: it.name.to_string(),
@@ -282,7 +315,7 @@ impl ConsoleRequest<'_> {
 
     /// The members that a form has.
     fn sent(&self, consumer: Option<&Consumer>) -> Map<String, Value> {
-        let boxes = self.permission_boxes(consumer).into_iter();
+        let boxes = self.permission_boxes(consumer, None).into_iter();
         let ticked = boxes.filter(|it| it.is_ticked).map(|it| it.name);
         let ticked = Vec::from_iter(ticked).join(" ");
         let member = |field: &RecordField| {

@@ -32,7 +32,10 @@ impl ConsoleRequest<'_> {
         };
         let effects = vec![
             calls.to_owned(),
-            format!("It keeps {tokens} for the time when it is enabled again."),
+            match &*tokens {
+                "1 access token" => "Its access token works again once you enable it.".to_owned(),
+                tokens => format!("Its {tokens} work again once you enable it."),
+            },
         ];
         let title = format!("Disable {name}?");
         Ok(self.confirm(&asked.destructive(title, effects, "Disable")))
@@ -75,11 +78,11 @@ impl ConsoleRequest<'_> {
             ),
         };
         let effects = vec![
-            "The previous secret ends at once: calls that are signed with it get 401.".to_owned(),
+            "Calls that are signed with the old secret get 401 at once.".to_owned(),
             used,
         ];
-        let title = format!("End the grace of {name}?");
-        Ok(self.confirm(&asked.destructive(title, effects, "End the grace")))
+        let title = format!("Stop accepting the old secret of {name}?");
+        Ok(self.confirm(&asked.destructive(title, effects, "Stop accepting it")))
     }
 
     /// Makes the link of its developer, and shows it this once.

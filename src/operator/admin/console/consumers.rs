@@ -141,7 +141,7 @@ impl ConsoleRequest<'_> {
             let last = last_use(view);
             let key = consumer.key.as_str();
             let accepted = accepted.get(key).copied().unwrap_or_default();
-            let rejected = shared.rejections.last_day(key);
+            let rejected = shared.rejections.last_day(key).sum(self.now);
             ConsumerRow {
                 consumer: Named::consumer(key, &consumer.name),
                 state: self.state(consumer),

@@ -8,10 +8,10 @@ use super::{
     parts::{path, time},
 };
 use crate::{
-    base::clock::UnixTime,
+    base::{clock::UnixTime, secret::Secret},
     oauth::SignatureMethod,
     provider::{issue::callback::OOB, respond::OwnResponse},
-    records::store::record::{Consumer, Dialect},
+    records::store::record::{Consumer, Dialect, User},
     request::{
         policy::{access::CallerKind, operations::Operation},
         route::{Page, ServiceCall, TokenCall},
@@ -71,10 +71,11 @@ struct HandoverPage<'a> {
     frame: ConsoleFrame<'a>,
     /// What is shown this once.
     shown: &'static str,
+    whom: &'static str,
     facts: Vec<(&'static str, String)>,
     snippets: Vec<(&'static str, &'static str, String)>,
-    /// The first call of the programs.
-    call: FirstCall,
+    /// The first call of the programs, if there are any.
+    call: Option<FirstCall>,
     back: String,
 }
 
@@ -146,9 +147,10 @@ impl ConsoleRequest<'_> {
         let page = HandoverPage {
             frame: self.shell.frame(title),
             shown: "secret",
+            whom: "For its developer",
             facts,
             snippets,
-            call,
+            call: Some(call),
             back: path("/consumer", &[("key", key)]),
         };
         show(200, &page)
@@ -195,16 +197,37 @@ impl ConsoleRequest<'_> {
         until: UnixTime,
     ) -> OwnResponse {
         let title = format!("Link for the developer of {}", consumer.name);
+        let facts = vec![
+            ("Why calls are rejected", url),
+            ("Valid until", time(until)),
+        ];
+        let back = path("/consumer", &[("key", consumer.key.as_str())]);
+        self.show_once(title, ["link", "For its developer"], facts, back)
+    }
+
+    pub(super) fn hand_over_password(&self, user: &User, password: &Secret) -> OwnResponse {
+        let title = format!("New password of {}", user.name);
+        let password = password.expose_text().to_string();
+        let facts = vec![("Login name", user.name.clone()), ("Password", password)];
+        let back = path("/user", &[("id", user.id.as_str())]);
+        self.show_once(title, ["password", "For the user"], facts, back)
+    }
+
+    fn show_once(
+        &self,
+        title: String,
+        [shown, whom]: [&'static str; 2],
+        facts: Vec<(&'static str, String)>,
+        back: String,
+    ) -> OwnResponse {
         let page = HandoverPage {
             frame: self.shell.frame(title),
-            shown: "link",
-            facts: vec![
-                ("Why calls are rejected", url),
-                ("Valid until", time(until)),
-            ],
+            shown,
+            whom,
+            facts,
             snippets: Vec::new(),
-            call: self.first_call(consumer),
-            back: path("/consumer", &[("key", consumer.key.as_str())]),
+            call: None,
+            back,
         };
         show(200, &page)
     }

@@ -73,7 +73,7 @@ impl LoginRequest<'_> {
                     let holder = self.backend.tokens.any_writer();
                     return self.open_session(holder, "/");
                 }
-                let text = "This address has opened a session already, or is too old. Each one opens one session.";
+                let text = "This link was used or has expired. Press Enter where the demo runs for another one, or paste the token.";
                 return self.form(403, "/", Some(text));
             }
             let is_lost = sent.query.field("opened").is_some() && !self.is_back;

@@ -367,16 +367,30 @@ impl ConsoleRequest<'_> {
                     "" => String::new(),
                     _ => self.session.sealed(&self.named_token()),
                 };
-                let names = ["key", "id", "consumer", "user", "unused_for"];
-                let mut about = Vec::from(names.map(|name| (name, self.field(name))));
-                about.push(("token", &*token));
-                let here = if self.path == "/logout" {
-                    "/"
-                } else {
-                    self.path
-                };
-                Err(Rejected::Stale(parts::path(here, &about)))
+                Err(Rejected::Stale(match self.path {
+                    "/logout" => "/".to_owned(),
+                    _ => self.here(&[("token", &token), ("back", self.field("back"))]),
+                }))
             }
+        }
+    }
+
+    /// The address of this page with its records and its filter, and with these parameters.
+    fn here(&self, more: &[(&str, &str)]) -> String {
+        let names = ["key", "id", "consumer", "user", "unused_for"];
+        let about = names.map(|name| (name, self.field(name)));
+        parts::path(self.path, &[&about[..], more].concat())
+    }
+
+    /// The page of this console from which the browser came to a change, as the link there said it.
+    fn back_or(&self, usual: &str) -> String {
+        let back = self.field("back");
+        let path = back.split('?').next().unwrap_or_default();
+        // It becomes a header field.
+        let is_url = back.bytes().all(|byte| byte.is_ascii_graphic());
+        match is_url && routes::is_page(path) {
+            true => back.to_owned(),
+            false => usual.to_owned(),
         }
     }
 

@@ -152,7 +152,7 @@ impl ConsoleRequest<'_> {
         group.is_observed() && group.last_day(self.now) > 0
     }
 
-    /// Sorts reasons by their calls of the last 24 hours. Those that no longer need a person come after the others. Keys that
+    /// Sorts reasons by their calls of the last 24 hours. Those that no longer need attention come after the others. Keys that
     /// callers make up come last, so that they push no consumer off the page.
     pub(super) fn sort_by_day(&self, groups: &mut [ReasonCount], names: &Names) {
         let is_strange = |one: &KeptCall| one.call.named_consumer().is_some() && !one.is_registered;

@@ -1,4 +1,4 @@
-//! The overview: readiness, load, and the findings that need a person.
+//! The overview: readiness, load, and the findings that need attention.
 
 use std::collections::HashSet;
 
@@ -64,7 +64,7 @@ struct OverviewPage<'a> {
     problems: Vec<(&'static str, String)>,
     /// Many calls of the last minute were rejected.
     alarm: Option<String>,
-    /// The number of consumers that need a person.
+    /// The number of consumers that need attention.
     consumers: usize,
     consumers_text: String,
     /// The number of those that are not shown.
@@ -101,11 +101,11 @@ struct Needs {
     observed: Vec<RejectedConsumer>,
     /// The number of such calls of other senders.
     hidden_calls: u64,
-    /// The first of the other consumers that need a person.
+    /// The first of the other consumers that need attention.
     shown: Vec<RejectedConsumer>,
     /// The number of those that are not shown.
     more: usize,
-    /// The number of all consumers that need a person.
+    /// The number of all consumers that need attention.
     consumers: usize,
     /// The number of those that need none, and are not shown.
     settled: usize,
@@ -155,7 +155,8 @@ impl ConsoleRequest<'_> {
             true => (Vec::new(), true),
             false => self.silent(since).await?,
         };
-        let hidden_calls = (needs.hidden_calls > 0).then(|| counted(needs.hidden_calls, "call"));
+        let hidden_calls =
+            (needs.hidden_calls > 0).then(|| counted(needs.hidden_calls, "more call"));
         let (span, samples, heading, other) = match self.field("span") == "day" {
             true => {
                 let quarters = console.charts.quarters(&counts, self.now);
@@ -190,8 +191,8 @@ impl ConsoleRequest<'_> {
             alarm: alarm(&minutes),
             consumers: needs.consumers,
             consumers_text: match needs.consumers {
-                1 => "1 consumer needs a person.".to_owned(),
-                more => format!("{more} consumers need a person."),
+                1 => "1 consumer needs attention.".to_owned(),
+                more => format!("{more} consumers need attention."),
             },
             more: needs.more,
             tiles: {
@@ -248,7 +249,7 @@ impl ConsoleRequest<'_> {
             .into_iter()
             .partition(|(condition, _)| *condition == Condition::Upstream);
         let api = of_api.into_iter().next().map(|(_, active)| ApiOutage {
-            what: match self.admin.shared.metrics.api_answers() {
+            what: match self.admin.shared.metrics.api_answers(self.now) {
                 true => "Calls to the API fail",
                 false => "The API does not answer",
             },

@@ -1,7 +1,10 @@
 //! Why calls are rejected: by consumer, the mistake in words, the advice for the developer, what the calls prove, and what
 //! happened since.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use super::{
     ConsoleRequest, Result,
@@ -21,6 +24,9 @@ use crate::{
     request::rejections::ReasonCount,
     telemetry::{calls::facts::OtherSecret, metrics::Verdict},
 };
+
+/// A reason whose first call came so soon after the start of this process may be older.
+const START: Duration = Duration::from_secs(5 * 60);
 
 /// The calls of one consumer that were rejected, by reason.
 pub(super) struct RejectedConsumer {
@@ -47,6 +53,8 @@ pub(super) struct Reason {
     pub(super) enable: Option<String>,
     pub(super) count: Number,
     pub(super) first: Moment,
+    /// This process had only started then: calls before it may have had the same mistake.
+    pub(super) may_be_older: bool,
     pub(super) last: Moment,
     pub(super) proof: Tag,
     /// The last call is signed with the previous secret.
@@ -114,7 +122,7 @@ impl ConsoleRequest<'_> {
                     nobody: match (group.is_observed(), newest.is_of_page()) {
                         (_, true) => "a browser",
                         (true, _) => "unsigned calls",
-                        (false, _) => "none is named",
+                        (false, _) => "no consumer key",
                     },
                     reasons: Vec::new(),
                 });
@@ -157,6 +165,7 @@ impl ConsoleRequest<'_> {
                 CountedSince::DayOfObserved => group.last_day(self.now),
             }),
             first: self.moment(group.first),
+            may_be_older: group.first < self.admin.shared.rejections.since.after(START),
             last: self.moment(group.newest.time),
             proof: proof(group),
             previous_secret: newest.secret == Some(OtherSecret::Previous),

@@ -1,15 +1,18 @@
 //! Rejections: their reasons, their times, and each call.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use askama::Template;
 
 use super::{
     ConsoleRequest, Result,
-    call::{href, proof},
+    call::href,
     observed::{Breakage, Period, is_of_consumer, reasons_of_others},
     page::{ConsoleFrame, InputField, InputKind, choices, show},
-    parts::{Moment, Named, Names, Number, Tag},
+    parts::{Moment, Named, Names, Number, OtherPages, counted, path},
     reasons::{CountedSince, RejectedConsumer},
 };
 use crate::{
@@ -19,7 +22,7 @@ use crate::{
     telemetry::metrics::Verdict,
 };
 
-/// Rejections on the page.
+/// Calls on a page.
 const SHOWN: usize = 50;
 
 /// The caption of the rejections of browsers, whose users no developer can help.
@@ -48,7 +51,14 @@ struct RejectionsPage<'a> {
     tables: Vec<(String, &'static str, Vec<RejectedConsumer>)>,
     reasons_have_consumers: bool,
     newest: String,
+    /// The one consumer that the filter leaves, which is no column then.
+    only: Option<Named>,
+    heads: Vec<&'static str>,
     calls: Vec<RejectedCall>,
+    /// The same page with its calls, on a narrow screen too.
+    with_calls: String,
+    shows_calls: bool,
+    next: Option<OtherPages>,
 }
 
 /// A table of reasons.
@@ -77,21 +87,15 @@ impl GroupsTable {
     }
 }
 
-/// A row of the table of calls.
+/// A row of the table of calls. The page of a call has the rest.
 struct RejectedCall {
     time: Moment,
     /// Its page.
     href: String,
     call: String,
     consumer: Option<Named>,
-    proof: Tag,
-    token: String,
-    verdict: &'static str,
-    diagnosis: Option<&'static str>,
-    previous_secret: bool,
+    word: &'static str,
     status: u16,
-    address: String,
-    request_id: String,
 }
 
 /// The filter of the page. A consumer is named by a part of its key or name.
@@ -139,8 +143,8 @@ impl ConsoleRequest<'_> {
         let rejections = &self.admin.shared.rejections;
         let all = rejections.newest();
         let mut of_consumers = self.reasons_of_consumers();
-        let counted = of_consumers.iter().map(|group| &group.newest);
-        let named = all.iter().chain(counted).filter(|one| one.is_registered);
+        let of_groups = of_consumers.iter().map(|group| &group.newest);
+        let named = all.iter().chain(of_groups).filter(|one| one.is_registered);
         let keys = named.filter_map(|one| one.call.named_consumer());
         let names = self.names(keys, std::iter::empty()).await?;
         let named = |one: &KeptCall| Some(names.consumer(one.call.named_consumer()?));
@@ -168,6 +172,16 @@ impl ConsoleRequest<'_> {
                 grouped(strange.iter().copied())
             }
         };
+        let groups = of_consumers
+            .iter()
+            .chain(&others)
+            .map(|group| &group.newest);
+        let left = groups.chain(wanted.iter().copied());
+        let left = HashSet::<_>::from_iter(left.map(|one| one.call.named_consumer()));
+        let only = left.iter().next().filter(|_| left.len() == 1);
+        let only = only.copied().flatten();
+        let only = only.filter(|_| !filter.consumer.is_empty());
+        let only = only.map(|key| names.consumer(key));
         let answer = self.breakage().filter(|_| filter.is_of_all_observed());
         let answers = answer.is_some();
         let tables = match answers {
@@ -186,11 +200,22 @@ impl ConsoleRequest<'_> {
                 ]
             }
         };
-        let mut shown = Vec::new();
+        let mut listed = Vec::new();
         for table in tables.into_iter().filter(|table| !table.groups.is_empty()) {
             let rows = self.reasons(&table.groups, &names, table.since).await?;
-            shown.push((table.caption, table.counts, rows));
+            listed.push((table.caption, table.counts, rows));
         }
+        let before: Option<u64> = self.field("before").parse().ok();
+        let rest = wanted.iter().copied().map(|one| &**one);
+        let rest = rest.filter(|one| before.is_none_or(|before| one.number < before));
+        let mut shown = Vec::from_iter(rest.take(SHOWN + 1));
+        let is_more = shown.len() > SHOWN;
+        shown.truncate(SHOWN);
+        let link = |more: &[(&str, &str)]| {
+            let names = ["request_id", "consumer", "reason", "kind"];
+            let filter = names.map(|name| (name, self.field(name)));
+            path("/rejections", &[&filter[..], more].concat())
+        };
         let page = RejectionsPage {
             frame: self.shell.frame(match answers {
                 true => "What enforcing would break",
@@ -209,18 +234,29 @@ impl ConsoleRequest<'_> {
                 InputField::new(reasons, "reason", "Why", filter.reason),
                 InputField::choice("kind", "Kind", KINDS, filter.kind),
             ],
-            tables: shown,
-            reasons_have_consumers: true,
-            newest: format!(
-                "The newest {} of {} that are kept",
-                wanted.len().min(SHOWN),
-                wanted.len()
-            ),
-            calls: wanted
-                .iter()
-                .take(SHOWN)
+            tables: listed,
+            reasons_have_consumers: only.is_none(),
+            newest: match (shown.len(), wanted.len()) {
+                (shown, all) if shown == all => counted(all as u64, "call"),
+                (shown, all) => format!("{shown} of {}", counted(all as u64, "call")),
+            },
+            heads: match only {
+                Some(_) => vec!["time", "call", "why", "#status"],
+                None => vec!["time", "call", "consumer", "why", "#status"],
+            },
+            calls: (shown.iter().copied())
                 .map(|one| self.call_row(one, named(one)))
                 .collect(),
+            with_calls: link(&[("calls", "1")]) + "#calls",
+            only,
+            shows_calls: !self.field("calls").is_empty() || before.is_some(),
+            next: (before.is_some() || is_more).then(|| OtherPages {
+                first: before.map(|_| link(&[])),
+                next: shown
+                    .last()
+                    .filter(|_| is_more)
+                    .map(|last| link(&[("before", &last.number.to_string())]) + "#calls"),
+            }),
         };
         Ok(show(200, &page))
     }
@@ -247,22 +283,14 @@ impl ConsoleRequest<'_> {
     }
 
     fn call_row(&self, one: &KeptCall, consumer: Option<Named>) -> RejectedCall {
-        let text = |text: Option<&str>| text.unwrap_or("–").to_owned();
         let call = &one.call;
-        let address = call.caller_address().map(|address| address.to_string());
         RejectedCall {
             time: self.moment(one.time),
             href: href(one),
             call: call.called(),
             consumer,
-            proof: proof(call),
-            token: text(call.named_token()),
-            verdict: call.verdict.as_str(),
-            diagnosis: call.shown_diagnosis(),
-            previous_secret: call.secret.is_some(),
+            word: call.mistake(),
             status: call.status,
-            address: text(address.as_deref()),
-            request_id: text(call.request_id.as_deref()),
         }
     }
 }

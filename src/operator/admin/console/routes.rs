@@ -93,6 +93,12 @@ pub(super) fn menu(may_write: bool) -> impl Iterator<Item = (&'static str, &'sta
     shown.map(|it| (it.path, it.menu))
 }
 
+/// Whether this path shows a page, and changes nothing.
+pub(super) fn is_page(path: &str) -> bool {
+    let mut pages = ROUTES.iter().filter(|it| it.access == Page);
+    pages.any(|it| it.path == path)
+}
+
 impl ConsoleRequest<'_> {
     /// Responds with the page of the path.
     pub(super) async fn respond(&self) -> Result<OwnResponse> {

@@ -126,6 +126,12 @@ impl ConsoleRequest<'_> {
         }
     }
 
+    /// The tokens that were just revoked, in words.
+    pub(super) fn revoked(&self) -> Option<String> {
+        let count = self.field("revoked").parse::<u64>().ok();
+        count.map(|count| counted(count, "access token"))
+    }
+
     pub(super) async fn tokens(&self) -> Result<OwnResponse> {
         let (unused_for, mut problem) = self.unused_for();
         let filter = match self.filter().await {
@@ -158,10 +164,9 @@ impl ConsoleRequest<'_> {
         let link = |cursor: &str| path("/tokens", &[consumer, user, unused, ("cursor", cursor)]);
         let has_filter = filtered.iter().any(|(_, value)| !value.is_empty());
         let may_revoke = has_filter && self.may_write() && problem.is_none();
-        let revoked = self.field("revoked").parse::<u64>().ok();
         let page = TokensPage {
             frame: self.shell.frame("Tokens"),
-            revoked: revoked.map(|revoked| counted(revoked, "access token")),
+            revoked: self.revoked(),
             problem,
             fields: [
                 InputField::line("consumer", "Consumer: key, or part of its name", consumer.1),
@@ -182,6 +187,7 @@ impl ConsoleRequest<'_> {
         let consumers = tokens.iter().map(|token| token.consumer.as_str());
         let users = tokens.iter().map(|token| token.user.as_str());
         let names = self.names(consumers, users).await?;
+        let here = self.here(&[]);
         let row = |token: &AccessToken| {
             let (state, class, end) = match (token.revoked_at, token.expires_at) {
                 (Some(at), _) => ("revoked", "bad", Some(at)),
@@ -192,13 +198,7 @@ impl ConsoleRequest<'_> {
             let may_revoke = token.revoked_at.is_none() && self.may_write();
             let revoke = || {
                 let sealed = self.session.sealed(&token.token);
-                // From the page of a user it leads back there.
-                let user = if self.path == "/user" {
-                    token.user.as_str()
-                } else {
-                    ""
-                };
-                path("/token/revoke", &[("token", &sealed), ("user", user)])
+                path("/token/revoke", &[("token", &sealed), ("back", &here)])
             };
             TokenRow {
                 token: RedactedToken(&token.token).to_string(),
@@ -249,10 +249,10 @@ impl ConsoleRequest<'_> {
     pub(super) async fn revoke_token(&self) -> Result<OwnResponse> {
         let (manage, by) = (&self.backend.manage, self.actor());
         let token = manage.token(&self.named_token(), true).await?;
-        let state = token.token.clone();
+        let (state, back) = (token.token.clone(), self.back_or("/tokens"));
         if self.is_confirmed(&state)? {
             manage.revoke_token(&by, &token, None).await?;
-            return Ok(OwnResponse::see_other("/tokens?revoked=1".to_owned()));
+            return Ok(revoked(&back, 1));
         }
         let consumers = std::iter::once(token.consumer.as_str());
         let users = std::iter::once(token.user.as_str());
@@ -260,19 +260,16 @@ impl ConsoleRequest<'_> {
         let consumer = names.consumer(token.consumer.as_str()).name;
         let user = names.user(token.user.as_str()).name;
         let effects = vec![format!(
-            "It ends the access of {consumer} to {user} by this token within a second, for good. The user has to agree again."
+            "{consumer} loses access to {user}’s account by this token within a second. This cannot be undone: the user has to agree again."
         )];
         Ok(self.confirm(&PlannedChange {
             title: format!("Revoke the token {}?", RedactedToken(&token.token)),
             effects,
-            fields: vec![("token", token.token.clone())],
+            fields: vec![("token", token.token.clone()), ("back", back.clone())],
             button: "Revoke",
             is_destructive: true,
             state,
-            back: match self.field("user") {
-                "" => "/tokens".to_owned(),
-                id => path("/user", &[("id", id)]),
-            },
+            back,
             ..PlannedChange::default()
         }))
     }
@@ -294,10 +291,10 @@ impl ConsoleRequest<'_> {
             ));
         }
         let state = format!("{consumer}\0{user}\0{unused}");
+        let back = self.back_or(&path("/tokens", &fields));
         if self.is_confirmed(&state)? {
-            let revoked = manage.revoke_tokens(&by, filter, unused_for).await?;
-            let revoked = path("/tokens", &[("revoked", &revoked.to_string())]);
-            return Ok(OwnResponse::see_other(revoked));
+            let count = manage.revoke_tokens(&by, filter, unused_for).await?;
+            return Ok(revoked(&back, count));
         }
         let count = self.counted_tokens(filter, unused_for).await?;
         let some = |value| {
@@ -324,12 +321,22 @@ impl ConsoleRequest<'_> {
         Ok(self.confirm(&PlannedChange {
             title: format!("Revoke {count}?"),
             effects,
-            fields: fields.map(|(name, value)| (name, value.to_owned())).into(),
+            fields: (fields
+                .map(|(name, value)| (name, value.to_owned()))
+                .into_iter())
+            .chain([("back", back.clone())])
+            .collect(),
             button: "Revoke all of them",
             is_destructive: true,
             state,
-            back: path("/tokens", &fields),
+            back,
             ..PlannedChange::default()
         }))
     }
+}
+
+/// Leads to the page from which tokens were revoked, which says how many were.
+fn revoked(back: &str, count: u64) -> OwnResponse {
+    let joint = if back.contains('?') { '&' } else { '?' };
+    OwnResponse::see_other(format!("{back}{joint}revoked={count}"))
 }

@@ -10,9 +10,12 @@ use super::{
     parts::{counted, path},
 };
 use crate::{
-    base::secret::Secret,
+    base::{random, secret::Secret},
     operator::manage::{ManageError, USER_FIELDS, new_user, view},
-    provider::respond::OwnResponse,
+    provider::{
+        login::new_password::{self, Weakness},
+        respond::OwnResponse,
+    },
     records::store::{port::TokenFilter, record::User},
 };
 
@@ -26,6 +29,8 @@ struct UserForm<'a> {
     /// The user who is changed; `None`: one is made.
     id: Option<&'a str>,
     fields: Vec<InputField>,
+    /// A password may be made here.
+    may_be_random: bool,
     button: &'static str,
     back: String,
 }
@@ -38,7 +43,8 @@ impl ConsoleRequest<'_> {
             Some(_) => {
                 self.check_form("")?;
                 match self.added().await? {
-                    Ok(user) => {
+                    Ok((user, Some(random))) => return Ok(self.hand_over_password(&user, &random)),
+                    Ok((user, None)) => {
                         let parameters = [("id", user.id.as_str()), ("done", "1")];
                         return Ok(OwnResponse::see_other(path("/user", &parameters)));
                     }
@@ -54,40 +60,46 @@ impl ConsoleRequest<'_> {
         let mut id = InputField::line("id", "Id", self.field("id"));
         "What the API sees of the user; without one a random one".clone_into(&mut id.help);
         fields.push(id);
-        fields.extend(passwords());
+        fields.extend(self.passwords(problem.as_ref()));
         let page = UserForm {
             frame: self.shell.frame("Add a user"),
             csrf: self.csrf(""),
-            problem,
+            problem: problem.map(|it| it.text),
             effect: "Without a password the user cannot log in by one. It is not shown again."
                 .to_owned(),
             id: None,
             fields,
+            may_be_random: true,
             button: "Add",
             back: "/users".to_owned(),
         };
         Ok(show(200, &page))
     }
 
-    /// The user that was added, or why none was.
-    async fn added(&self) -> Result<Result<User, String>> {
+    /// The user that was added, with a password that was made here, or why none was.
+    async fn added(&self) -> Result<Result<(User, Option<Secret>), Problem>> {
         let members = USER_FIELDS.iter().map(|field| field.name).chain(["id"]);
         let members = members.filter(|name| !self.field(name).is_empty());
         let members = members.map(|name| (name.to_owned(), Value::from(self.field(name))));
         let user = new_user(Map::from_iter(members), self.now);
         let mut user = match user {
             Ok(user) => user,
-            Err(error) => return Ok(Err(problem(error)?)),
+            Err(error) => return Ok(Err(problem(error)?.into())),
         };
-        if !self.typed("password").is_empty() || !self.typed("again").is_empty() {
-            user.password_hash = match self.hashed().await? {
-                Ok(hash) => Some(hash),
+        let mut random = None;
+        if ["password", "again", "random"]
+            .iter()
+            .any(|name| !self.typed(name).is_empty())
+        {
+            let hashed = match self.hashed(&user).await? {
+                Ok(hashed) => hashed,
                 Err(problem) => return Ok(Err(problem)),
             };
+            (user.password_hash, random) = (Some(hashed.hash), hashed.random);
         }
         match self.backend.manage.add_user(&self.actor(), &user).await {
-            Ok(()) => Ok(Ok(user)),
-            Err(error) => Ok(Err(problem(error)?)),
+            Ok(()) => Ok(Ok((user, random))),
+            Err(error) => Ok(Err(problem(error)?.into())),
         }
     }
 
@@ -133,6 +145,7 @@ impl ConsoleRequest<'_> {
                 .to_owned(),
             id: Some(user.id.as_str()),
             fields: fields.collect(),
+            may_be_random: false,
             button: "Change",
             back: path("/user", &[("id", user.id.as_str())]),
         };
@@ -146,13 +159,16 @@ impl ConsoleRequest<'_> {
         let mut problem = None;
         if self.form.is_some() {
             self.check_form(&state)?;
-            match self.hashed().await? {
-                Ok(hash) => {
+            match self.hashed(&user).await? {
+                Ok(Hashed { hash, random }) => {
                     let is_same = |now: &User| state_of_user(now) == state;
                     let (manage, by) = (&self.backend.manage, self.actor());
                     manage
                         .set_password(&by, &user, Some(&is_same), hash)
                         .await?;
+                    if let Some(random) = random {
+                        return Ok(self.hand_over_password(&user, &random));
+                    }
                     let parameters = [("id", user.id.as_str()), ("done", "1")];
                     return Ok(OwnResponse::see_other(path("/user", &parameters)));
                 }
@@ -165,10 +181,11 @@ impl ConsoleRequest<'_> {
                 .shell
                 .frame(format!("Set the password of {}", user.name)),
             csrf: self.csrf(&state),
-            problem,
+            fields: self.passwords(problem.as_ref()),
+            problem: problem.map(|it| it.text),
+            may_be_random: true,
             effect: format!("It ends the old password and {open}. Access tokens stay valid."),
             id: Some(user.id.as_str()),
-            fields: passwords().into(),
             button: "Set the password",
             back: path("/user", &[("id", user.id.as_str())]),
         };
@@ -266,23 +283,70 @@ impl ConsoleRequest<'_> {
         form.unwrap_or_default()
     }
 
-    /// The hash of the password of the form, or why there is none.
-    async fn hashed(&self) -> Result<Result<Secret, String>> {
+    /// The hash of the password of the form, or of a random one, or why there is none.
+    async fn hashed(&self, user: &User) -> Result<Result<Hashed, Problem>> {
         let (password, again) = (self.typed("password"), self.typed("again"));
-        if password != again {
-            return Ok(Err("The two passwords differ.".to_owned()));
+        let random = match self.typed("random") {
+            "" => None,
+            _ => Some(Secret::from(random::identifier()?)),
+        };
+        let password = match &random {
+            Some(random) => random.clone(),
+            None if password != again => {
+                return Ok(Err("The two passwords differ.".to_owned().into()));
+            }
+            None => Secret::from(password),
+        };
+        if self.typed(WEAK).is_empty()
+            && !password.is_empty()
+            && let Err(weakness) = new_password::check(&password, None, user)
+            && weakness != Weakness::Long
+        {
+            return Ok(Err(Problem {
+                text: format!("The password {weakness}. Nothing was changed."),
+                is_weak: true,
+            }));
         }
-        let hashed = self.admin.hash(Secret::from(password)).await;
+        let hashed = self.admin.hash(password).await;
         match hashed.map_err(|_| Rejected::Busy)? {
-            Ok(hash) => Ok(Ok(hash)),
-            Err(error) => Ok(Err(format!("Password: {error}"))),
+            Ok(hash) => Ok(Ok(Hashed { hash, random })),
+            Err(error) => Ok(Err(format!("Password: {error}").into())),
         }
+    }
+
+    /// The fields of a new password. A weak one can be set all the same, once somebody has read that it is.
+    fn passwords(&self, problem: Option<&Problem>) -> Vec<InputField> {
+        let field = |(name, label)| InputField::new(InputKind::Password, name, label, "");
+        let fields = [("password", "Password"), ("again", "Repeat the password")].map(field);
+        let label = "Set it all the same: the page for users would reject it";
+        let weak = InputField::new(InputKind::Check, WEAK, label, self.typed(WEAK));
+        let weak = problem.filter(|problem| problem.is_weak).map(|_| weak);
+        fields.into_iter().chain(weak).collect()
     }
 }
 
-fn passwords() -> [InputField; 2] {
-    [("password", "Password"), ("again", "Repeat the password")]
-        .map(|(name, label)| InputField::new(InputKind::Password, name, label, ""))
+/// The box that lets a weak password be set.
+const WEAK: &str = "weak";
+
+/// A new password.
+struct Hashed {
+    hash: Secret,
+    /// The password, if it was made here.
+    random: Option<Secret>,
+}
+
+/// Why there is no account, or no password.
+struct Problem {
+    text: String,
+    /// The password can be set all the same.
+    is_weak: bool,
+}
+
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        let is_weak = false;
+        Self { text, is_weak }
+    }
 }
 
 /// The message for a form that makes or changes no account; other errors are returned.

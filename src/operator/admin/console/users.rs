@@ -44,6 +44,7 @@ struct UserRow {
 struct UserPage<'a> {
     frame: ConsoleFrame<'a>,
     is_done: bool,
+    revoked: Option<String>,
     last_acts: Vec<(String, String, Moment)>,
     /// The link to all acts about it.
     acts: String,
@@ -147,6 +148,7 @@ impl ConsoleRequest<'_> {
         let page = UserPage {
             frame: self.shell.frame(&*user.name),
             is_done: !self.field("done").is_empty(),
+            revoked: self.revoked(),
             last_acts: self
                 .last_acts(AuditFilter {
                     user: Some(user.id.to_string()),
@@ -176,7 +178,7 @@ impl ConsoleRequest<'_> {
             tokens: self.some_tokens(filter).await?,
             tokens_of: "user",
             all_tokens: path("/tokens", &[("user", id)]),
-            revoke_all: path("/tokens/revoke", &[("user", id)]),
+            revoke_all: path("/tokens/revoke", &[("user", id), ("back", &self.here(&[]))]),
         };
         Ok(show(200, &page))
     }

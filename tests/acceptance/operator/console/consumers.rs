@@ -133,7 +133,7 @@ fn a_confirmation_in_the_console_says_what_the_change_ends() {
     proxy.token(&consumer, &user);
     let operator = Operator::with(&proxy, WRITE);
     let ends_one = format!(
-        "It ends the access of Shop to {} by this token within a second, for good.",
+        "Shop loses access to {}’s account by this token within a second.",
         user.name
     );
     for (page, name, effect) in [
@@ -150,7 +150,7 @@ fn a_confirmation_in_the_console_says_what_the_change_ends() {
         (
             "/consumer/disable?key",
             &consumer.key,
-            "It keeps 2 access tokens for the time",
+            "Its 2 access tokens work again once you enable it.",
         ),
         ("/token/revoke?token", &token.token, &*ends_one),
         (
@@ -203,13 +203,25 @@ fn text_of(html: &str, id: &str) -> String {
 #[test]
 fn each_program_of_the_page_with_a_new_secret_succeeds() {
     // By default no call succeeds without a user.
-    let flow = "prints the address (<code>";
-    runs_programs("", "Each asks for a request token at <code>", flow);
-    runs_programs(OPERATIONS, "Each asks for a request token at <code>", flow);
+    let flow = "print the address (<code>";
+    runs_programs("", "Programs that ask for a request token at <code>", flow);
+    runs_programs(
+        OPERATIONS,
+        "Programs that ask for a request token at <code>",
+        flow,
+    );
     let open = "[[operation]]\npath = '/status/{id}'\nmethods = ['GET']\naccess = ['application']";
-    runs_programs(open, "/status/1</code>, which needs no user", "");
+    runs_programs(
+        open,
+        "/status/1</code>, with the key and the secret filled in",
+        "",
+    );
     let unlisted = "operations.unlisted = 'application'";
-    runs_programs(unlisted, "/</code>, which needs no user", "");
+    runs_programs(
+        unlisted,
+        "/</code>, with the key and the secret filled in",
+        "",
+    );
 }
 
 /// Registers a consumer, and runs the programs of the page; `texts` say what they do.

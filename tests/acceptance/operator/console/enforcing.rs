@@ -38,7 +38,7 @@ fn the_overview_has_a_row_for_each_sender_whose_calls_enforcing_would_reject_and
         &["class=\"note warn\"", "2 calls of 1 consumer"],
     );
     let page = operator.text("/");
-    let needs = page.split("Needs a person</h2>").nth(1).unwrap();
+    let needs = page.split("Needs attention</h2>").nth(1).unwrap();
     let needs = needs.split("</table>").next().unwrap();
     let counts = numbers(needs);
     assert_eq!(counts, [3, 2, 3], "they are those 8 calls: {page}");
@@ -76,8 +76,8 @@ fn the_overview_has_a_row_for_each_sender_whose_calls_enforcing_would_reject_and
         "class=\"number\">2</td>",
         "<bdi>invented</bdi>",
         "class=\"number\">3</td>",
-        "<form class=\"fields\"",
-        "The newest 8 of 8",
+        "<form id=\"filter\"",
+        "<caption>8 calls</caption>",
     ];
     follow_each_other(main, &parts);
     assert!(
@@ -90,7 +90,7 @@ fn the_overview_has_a_row_for_each_sender_whose_calls_enforcing_would_reject_and
         "/rejections?kind=observed&consumer=sho",
         &[
             "Rejections</h1>",
-            "The newest 2 of 2",
+            "<caption>2 calls</caption>",
             ">would be rejected</span>",
         ],
         &["Enforcing would reject"],
@@ -137,7 +137,7 @@ fn above_ten_senders_the_overview_counts_the_calls_of_the_others_and_leads_to_th
         &[
             "13 of 13 requests</a>",
             ": 1 call of 1 consumer, 12 calls with a key that is not registered.",
-            "<p class=\"soft small\">3 calls of other senders: <a href=\"/rejections?kind=observed\">",
+            "<p class=\"soft small\">3 more calls, from other senders: <a href=\"/rejections?kind=observed\">",
             ">Shop</a>",
         ],
         &[],
@@ -177,7 +177,7 @@ fn an_observed_call_that_the_api_then_failed_is_one_that_enforcing_would_reject_
                 &format!("Enforcing would reject {share}</strong>"),
                 row,
                 "unsigned calls",
-                "The newest 2 of 2",
+                "<caption>2 calls</caption>",
             ],
             &["Nothing: the fault is not the consumer"],
         ),
@@ -185,7 +185,7 @@ fn an_observed_call_that_the_api_then_failed_is_one_that_enforcing_would_reject_
         (
             "/rejections?kind=rejected",
             &[
-                "The newest 1 of 1",
+                "<caption>1 call</caption>",
                 "Nothing: the fault is not the consumer",
             ],
             &[row],
@@ -194,7 +194,7 @@ fn an_observed_call_that_the_api_then_failed_is_one_that_enforcing_would_reject_
         (
             "/rejections?reason=bad_gateway",
             &[
-                "The newest 3 of 3",
+                "<caption>3 calls</caption>",
                 "<option value=\"bad_gateway\" selected>",
             ],
             &[],

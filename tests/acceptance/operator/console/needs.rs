@@ -1,6 +1,6 @@
-//! Which consumers need a person, and which need nobody any more.
+//! Which consumers need attention, and which need nobody any more.
 //!
-//! Promise (Console): A consumer leaves the list of those that need a person when a later call of it is accepted, when it is disabled,
+//! Promise (Console): A consumer leaves the list of those that need attention when a later call of it is accepted, when it is disabled,
 //! or when it is enabled again; a mistake in some calls only stays until none was rejected for it for 26 hours. Also in `src/operator/reasons/after.rs`.
 
 use super::*;
@@ -38,16 +38,13 @@ fn a_later_call_that_is_accepted_takes_a_consumer_off_the_overview() {
     let row = ">secrets_swapped</a>";
     let operator = Operator::with(&proxy, READ);
     wrong();
-    shows(&operator, "/", &[row, "1 consumer needs a person."], &[]);
+    shows(&operator, "/", &[row, "1 consumer needs attention."], &[]);
     right();
     shows(
         &operator,
         "/",
-        &[
-            "1 consumer whose calls were rejected needs nobody any more",
-            "Nobody now.",
-        ],
-        &[row, "needs a person."],
+        &["1 consumer is fine again", "No consumer now."],
+        &[row, "needs attention."],
     );
     let page = format!("/consumer?key={}", shop.key);
     let text = "1 call was right since, and none had this mistake.";
@@ -56,7 +53,7 @@ fn a_later_call_that_is_accepted_takes_a_consumer_off_the_overview() {
     wrong();
     right();
     let text = "Some of its calls are right: 1 since the last wrong one.";
-    shows(&operator, "/", &[row, text], &["needs nobody any more"]);
+    shows(&operator, "/", &[row, text], &["is fine again"]);
     let calls = "class=\"number\">4</td>";
     shows(
         &operator,
@@ -78,20 +75,20 @@ fn a_disabled_consumer_is_marked_and_needs_nobody_once_it_is_enabled_again() {
     );
     shows(&operator, "/", &[row], &[tag]);
     proxy.run(&format!("consumer disable {}", shop.key));
-    shows(&operator, "/", &["needs nobody any more"], &[row]);
+    shows(&operator, "/", &["is fine again"], &[row]);
     let text = "It is disabled.";
     shows(&operator, "/rejections", &[row, tag, text], &[]);
     let right = || Call::get("/x").by(&shop).with(&token);
     until("it is disabled", || proxy.send(right()).status == 401);
-    let text = "Is disabled here, still calls";
+    let text = "Disabled, but still calling";
     shows(&operator, "/", &[text, tag, ">Enable it</a>"], &[row]);
     let reader = Operator::with(&proxy, READ);
     shows(&reader, "/", &[text], &["/consumer/enable"]);
     let asked = click(&operator, &operator.open("/"), "Enable it");
     operator.confirm(&asked).answer.has_status(200);
-    // The first mistake needs a person until a call is accepted.
+    // The first mistake needs attention until a call is accepted.
     until("it is enabled", || proxy.send(right()).status == 200);
-    shows(&operator, "/", &["needs nobody any more"], &[text, tag]);
+    shows(&operator, "/", &["is fine again"], &[text, tag]);
     let page = format!("/consumer?key={}", shop.key);
     shows(&operator, &page, &[text, "It is enabled again."], &[]);
 }
@@ -105,7 +102,7 @@ fn the_mistakes_of_one_consumer_are_below_its_name_and_count_as_one_consumer() {
     let late = late.parameter("oauth_timestamp", "1000000000");
     proxy.send(late).has_status(401);
     let operator = Operator::with(&proxy, READ);
-    let rows = ["1 consumer needs a person.", "rowspan=\"2\""];
+    let rows = ["1 consumer needs attention.", "rowspan=\"2\""];
     shows(&operator, "/", &rows, &[]);
     let text = operator.text("/");
     assert_eq!(text.matches(">Shop</a>").count(), 1, "{text}");
@@ -152,7 +149,7 @@ fn a_consumer_that_signs_with_a_replaced_secret_is_said_to_do_so() {
     );
     let now = Consumer::new(&shop.key, text_of(&secret));
     proxy.passes(Call::get("/x").by(&now).with(&token));
-    shows(&operator, "/", &["needs nobody any more"], &[text]);
+    shows(&operator, "/", &["is fine again"], &[text]);
 }
 
 fn text_of(value: &Value) -> &str {

@@ -92,11 +92,11 @@ fn the_overview_names_who_uses_a_secret_in_its_grace() {
     );
     let at = format!("/consumer/end-grace?key={}", old.key);
     let asked = operator.open(&at);
-    has(&asked.answer.text(), &["ends at once", "1 call with it"]);
+    has(&asked.answer.text(), &["get 401 at once", "1 call with it"]);
     has(
         &operator.text(&format!("/consumer?key={}", old.key)),
         &[
-            "The previous secret also verifies; it ends <time",
+            "The old secret works until 20",
             "This process has seen 1 call with it",
         ],
     );

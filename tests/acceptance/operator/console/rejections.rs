@@ -5,7 +5,7 @@
 //! Promise (Console): While the grace of a previous secret lasts, wrong signatures are diagnosed under both secrets, and no page says
 //! that it is not accepted.
 
-use super::*;
+use super::{needs::swapped, *};
 
 #[test]
 fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
@@ -19,16 +19,11 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
     rejected.has_status(401);
     let id = rejected.header("x-request-id").unwrap();
     // By the id from the response.
-    let found = Operator::with(&proxy, READ).text(&format!("/rejections?request_id={id}"));
-    has(
-        &found,
-        &[
-            "The newest 1 of 1",
-            id,
-            &token.token[..8],
-            "signature_invalid",
-        ],
-    );
+    let operator = Operator::with(&proxy, READ);
+    let listed = operator.open(&format!("/rejections?request_id={id}"));
+    has(&listed.answer.text(), &["<caption>1 call</caption>", id]);
+    let found = click(&operator, &listed, "<bdi>GET /x</bdi>").answer.text();
+    has(&found, &[id, &token.token[..8], "signature_invalid"]);
     assert!(!found.contains(&token.token), "{found}");
     assert!(!found.contains(&consumer.secret), "{found}");
     // Retries until there is another one in a later second.
@@ -234,4 +229,77 @@ fn a_wrong_signature_by_the_previous_secret_is_diagnosed_while_its_grace_lasts()
         );
         assert!(!text.contains("no longer accepted"), "{text}");
     }
+}
+
+#[test]
+fn calls_are_a_line_each_on_pages_of_fifty_without_what_the_filter_fixes() {
+    let (_api, proxy) = console("");
+    let (shop, bank) = (proxy.consumer("Shop"), proxy.consumer("Bank"));
+    for (consumer, count) in [(&shop, 15), (&bank, 1)] {
+        for _ in 0..count {
+            let wrong = Consumer::new(&consumer.key, "wrong");
+            proxy.send(Call::get("/x").by(&wrong));
+        }
+    }
+    for number in 0..60 {
+        proxy.send(Call::get(&format!("/unsigned/{number}")));
+    }
+    let operator = Operator::with(&proxy, READ);
+    let rows = |page: &Page| page.answer.text().matches("href=\"/rejection?").count();
+    let calls = |page: &Page| {
+        let text = page.answer.text();
+        let calls = text
+            .split("<section id=\"calls\"")
+            .nth(1)
+            .unwrap()
+            .to_owned();
+        (calls.matches("<tr role=\"row\"><td").count(), calls)
+    };
+    let first = operator.open("/rejections");
+    let (count, text) = calls(&first);
+    assert_eq!(count, 50, "{text}");
+    has(&text, &["50 of 76 calls", ">consumer</th>"]);
+    let next = click(&operator, &first, "Next page");
+    let (count, text) = calls(&next);
+    assert_eq!(count, 26, "{text}");
+    assert!(!text.contains("Next page") && text.contains("First page"));
+    assert!(rows(&first) > 0);
+    // The filter leaves one consumer: it is named once, above all.
+    let only = operator.open("/rejections?consumer=Shop");
+    let text = only.answer.text();
+    has(&text, &["15 calls"]);
+    assert_eq!(text.matches(">consumer</th>").count(), 0, "{text}");
+    assert_eq!(text.matches(">Shop</a>").count(), 1, "{text}");
+    // On a phone the calls are behind a link, which shows them.
+    has(
+        &text,
+        &["class=\"lines folded\"", "<p class=\"on-narrow\">"],
+    );
+    let shown = click(&operator, &only, "Each call").answer.text();
+    assert!(!shown.contains("class=\"lines folded\""), "{shown}");
+}
+
+#[test]
+fn the_calls_of_a_consumer_are_shown_by_the_hour() {
+    let (_api, proxy) = console("");
+    let (shop, user, token) = caller(&proxy, "Shop", "");
+    drop(user);
+    let operator = Operator::with(&proxy, READ);
+    let page = format!("/consumer?key={}", shop.key);
+    let chart = "<figure class=\"by-hour\">";
+    assert!(!operator.text(&page).contains(chart));
+    for _ in 0..3 {
+        proxy.passes(Call::get("/x").by(&shop).with(&token));
+    }
+    proxy.send(swapped(&shop, &token));
+    until("the chart has the calls", || {
+        let text = operator.text(&page);
+        let all = [
+            "In the last 24 h: 4 calls, 1 of them rejected",
+            chart,
+            "3 accepted, 1 rejected. Each bar is an hour.",
+            "or before</span></summary>",
+        ];
+        all.iter().all(|part| text.contains(part))
+    });
 }

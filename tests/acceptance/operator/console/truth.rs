@@ -19,7 +19,7 @@ use super::{
     needs::{shows, swapped},
     *,
 };
-use crate::support::{upstream::Reply, visitor::Visitor};
+use crate::support::{free_port, upstream::Reply, visitor::Visitor};
 
 #[test]
 fn the_overview_says_that_the_api_does_not_answer() {
@@ -81,6 +81,84 @@ fn the_overview_says_that_the_api_does_not_answer() {
     ] {
         assert_eq!(proxy.logged(parts), count, "{parts:?}");
     }
+}
+
+#[test]
+fn a_slow_operation_among_answered_calls_is_no_outage() {
+    let api = Upstream::replying(|seen| match seen.target.as_str() {
+        "/slow" => Reply::silence(),
+        _ => Reply::ok("fine"),
+    });
+    let proxy = builder(&api, "upstream.response_timeout = '200ms'").start();
+    let caller = proxy.somebody();
+    let slow = || {
+        let failed = proxy.send(Call::get("/slow").of(&caller));
+        assert_eq!(failed.status, 504);
+    };
+    for _ in 0..6 {
+        slow();
+        proxy.passes(Call::get("/x").of(&caller));
+    }
+    let upstream = "countersign_degraded{cause=\"upstream\"}";
+    assert_eq!(proxy.metric(upstream), 0.0);
+    let operator = Operator::with(&proxy, READ);
+    shows(&operator, "/", &["<strong>Ready</strong>"], &["note bad"]);
+    // Without an answered call between them they are one.
+    for _ in 0..5 {
+        slow();
+    }
+    assert_eq!(proxy.metric(upstream), 1.0);
+    shows(&operator, "/", &["The API does not answer"], &[]);
+    // Later ones among answered calls do not let it last.
+    until("it has ended", || {
+        proxy.passes(Call::get("/x").of(&caller));
+        slow();
+        proxy.metric(upstream) == 0.0
+    });
+    for text in ["condition began", "condition ended"] {
+        proxy.logs(&[text, "condition=\"upstream\""]);
+        assert_eq!(proxy.logged(&[text, "condition=\"upstream\""]), 1);
+    }
+}
+
+#[test]
+fn status_says_what_the_overview_says() {
+    // A command reaches the process by the address of the configuration.
+    let api = Upstream::start();
+    let listen = format!("admin.listen = '127.0.0.1:{}'", free_port());
+    let proxy = builder(&api, &listen).start();
+    let (shop, _, token) = caller(&proxy, "Shop", "");
+    let status = || proxy.command(&["status"]);
+    let text = status().done().stdout;
+    has(
+        &text,
+        &[
+            "✓ ready\n",
+            "✓ no outage of the API is known\n",
+            "  now: ",
+            " requests a second, ",
+            "✓ no consumer needs attention\n",
+        ],
+    );
+    proxy.send(swapped(&shop, &token));
+    let (text, row) = (status().done().stdout, format!("  Shop ({}): ", shop.key));
+    has(
+        &text,
+        &["! 1 consumer needs attention\n", &row, "secrets_swapped"],
+    );
+    let listed = proxy.run("consumer list --sort rejected --json");
+    assert_eq!(listed.json_lines()[0]["rejected"], 1);
+    // A name does as well as a key.
+    has(&proxy.run("why Shop").stdout, &["(secrets_swapped)"]);
+    drop(api);
+    let caller = proxy.somebody();
+    for _ in 0..5 {
+        proxy.send(Call::get("/x").of(&caller));
+    }
+    has(
+        &status().done().stdout,
+        &["✗ the API does not answer since 20"],
+    );
 }
 
 #[test]
@@ -443,7 +521,7 @@ const STATEMENTS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "/consumer?key=KEY",
-        "The previous secret also verifies; it ends",
+        "The old secret works until 20",
         "consumer rotate-secret KEY --grace 1h",
         "consumer rotate-secret KEY",
     ),

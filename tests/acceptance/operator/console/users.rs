@@ -115,3 +115,54 @@ fn the_facts_of_a_user_are_edited_in_the_console() {
     let stale = operator.submit(&page, &named(form, "ada", ""));
     stale.answer.has_status(403);
 }
+
+#[test]
+fn a_weak_password_is_set_only_when_somebody_insists() {
+    let (_api, proxy) = console("");
+    let user = proxy.user("ada");
+    let operator = Operator::with(&proxy, WRITE);
+    let page = operator.open(&format!("/user/password?id={}", user.id));
+    let typed = |page: &Page, password: &str| {
+        let form = page.form_to("/user/password");
+        form.set("password", password).set("again", password)
+    };
+    let changes = || proxy.logged(&["event=\"password_changed\""]);
+    let box_of_weak = "Set it all the same: the page for users would reject it";
+    assert!(!page.answer.text().contains(box_of_weak));
+    for (password, weakness) in [
+        ("abc", "is shorter than 8 characters"),
+        ("password1", "is one of the most common passwords"),
+        ("ada", "is shorter than 8 characters"),
+    ] {
+        let asked = operator.submit(&page, &typed(&page, password));
+        has(
+            &asked.answer.has_status(200).text(),
+            &[weakness, "Nothing was changed.", box_of_weak],
+        );
+    }
+    assert_eq!(changes(), 0);
+    let asked = operator.submit(&page, &typed(&page, "abc"));
+    let mut insisted = typed(&asked, "abc");
+    insisted.fields.push(("weak".to_owned(), "1".to_owned()));
+    let done = operator.submit(&asked, &insisted);
+    has(&done.answer.text(), &["The change is made."]);
+    assert_eq!(changes(), 1);
+    // A random one is shown once, and logs the user in.
+    let page = operator.open(&format!("/user/password?id={}", user.id));
+    let form = page.form_to("/user/password").press("random", "1");
+    let shown = operator.submit(&page, &form).answer.has_status(200).text();
+    has(
+        &shown,
+        &["New password of ada", "never shown again", "For the user"],
+    );
+    let password = shown.split("Password: <span>").nth(1).unwrap();
+    let password = password.split('<').next().unwrap().to_owned();
+    assert!(password.len() >= 20, "{password}");
+    let user = User { password, ..user };
+    crate::support::Visitor::logged_in(&proxy, &user);
+    // So does one of a new account.
+    let page = operator.open("/user/add");
+    let form = page.form_to("/user/add").set("name", "eve");
+    let shown = operator.submit(&page, &form.press("random", "1")).answer;
+    has(&shown.has_status(200).text(), &["New password of eve"]);
+}
