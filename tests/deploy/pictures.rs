@@ -27,7 +27,7 @@ const START: u64 = 1_790_164_800;
 const BEFORE_NOON: &str = "@2026-09-23 11:59:10";
 const NOON: &str = "@2026-09-23 12:00:00";
 /// Width and height of the window.
-const WIDE: (u32, u32) = (1180, 660);
+const WIDE: (u32, u32) = (1180, 780);
 const FORM: (u32, u32) = (1180, 1080);
 const CONSENT: (u32, u32) = (480, 1020);
 const PHONE: (u32, u32) = (390, 844);
@@ -201,6 +201,19 @@ fn visit(stage: &Stage, mut show: impl FnMut(&str, (u32, u32), &Browser)) {
     show("consent-new", CONSENT, &browser);
 }
 
+/// The last height up to this one at which no row, line or field is cut.
+fn end_of_row(browser: &Browser, height: u32) -> u32 {
+    let ends = "return Array.from(document.querySelectorAll('tbody tr, main > p, main li, main form > div, figure, fieldset, .choice, dl > div'))
+        .map(it => it.getBoundingClientRect()).filter(it => it.height > 0)";
+    let script = format!(
+        "{ends}.map(it => it.bottom).filter(it => it <= {height} - 4).reduce((one, next) => Math.max(one, Math.ceil(next)), 0)"
+    );
+    let end = browser.script(&script).as_u64().unwrap_or_default();
+    // A part of the space after it.
+    let end = u32::try_from(end).unwrap() + 4;
+    end.min(height)
+}
+
 /// A page without what differs each time: numbers, values of forms and links, lines that repeat. Its styles are complete.
 fn essence(source: &str) -> String {
     let (styles, rest) = source
@@ -245,7 +258,9 @@ fn each_picture_shows_the_page_as_it_is() {
         digests.insert(name.to_owned(), digest);
         if is_writing {
             for (scheme, dark) in [("light", false), ("dark", true)] {
+                browser.hide_scrollbars();
                 browser.emulate_window(width, height, dark);
+                browser.emulate_window(width, end_of_row(browser, height), dark);
                 let path = format!("{PICTURES}/{name}-{scheme}.png");
                 fs::write(file(&path), browser.screenshot()).unwrap();
             }

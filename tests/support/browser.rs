@@ -160,6 +160,13 @@ impl Browser {
         }
     }
 
+    /// Shows pages without scroll bars.
+    pub fn hide_scrollbars(&self) {
+        let params = json!({ "hidden": true });
+        let command = json!({ "cmd": "Emulation.setScrollbarsHidden", "params": params });
+        self.command("POST", "/goog/cdp/execute", &command);
+    }
+
     /// Shows the page on this medium, with this feature.
     pub fn media(&self, media: &str, feature: &str, value: &str) {
         let features = [json!({ "name": feature, "value": value })];
