@@ -27,7 +27,7 @@ const START: u64 = 1_790_164_800;
 const BEFORE_NOON: &str = "@2026-09-23 11:59:10";
 const NOON: &str = "@2026-09-23 12:00:00";
 /// Width and height of the window.
-const WIDE: (u32, u32) = (1180, 780);
+const WIDE: (u32, u32) = (1180, 720);
 const FORM: (u32, u32) = (1180, 1080);
 const CONSENT: (u32, u32) = (480, 1020);
 const PHONE: (u32, u32) = (390, 844);
