@@ -319,6 +319,7 @@ mod assertion {
             client_id: Some("9f2c4b7d1e8a4c60b3d5f7"),
             scope: "members.read members.write",
             kind: Some("consumer"),
+            oauth_token: None,
             iat: 1_795_229_418,
             exp: 1_795_229_478,
             jti: "kPrKqmxVWaYVA9wwBF6Iuo",

@@ -1,15 +1,37 @@
 //! Secrets: bytes that do not print and are wiped when dropped.
 
-use std::fmt;
+use std::{fmt, fs::File, io::Read as _, path::Path};
 
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
+
+/// The longest secret in a file, in bytes.
+const MAX_LINE_BYTES: u64 = 4096;
 
 /// A shared secret or a password: never printed, compared in constant time, wiped on drop. The default is empty.
 #[derive(Clone, Default)]
 pub struct Secret(Zeroizing<Box<[u8]>>);
 
 impl Secret {
+    /// Reads the secret that a file has in one line of visible ASCII characters.
+    ///
+    /// # Errors
+    /// What is wrong, and the fix.
+    pub fn read_line(path: &Path) -> Result<Self, String> {
+        let mut line = Zeroizing::new(Vec::new());
+        let read =
+            File::open(path).and_then(|file| file.take(MAX_LINE_BYTES).read_to_end(&mut line));
+        read.map_err(|error| format!("{error}; check the path and its rights"))?;
+        let text = line.trim_ascii_end();
+        match !text.is_empty() && text.iter().all(u8::is_ascii_graphic) {
+            true => Ok(Self::from(text.to_vec())),
+            false => Err(
+                "expected one line of visible ASCII characters, as openssl rand -hex 32 makes it"
+                    .to_owned(),
+            ),
+        }
+    }
+
     /// The bytes themselves, for a key or for the one answer that issues them.
     pub fn expose(&self) -> &[u8] {
         &self.0

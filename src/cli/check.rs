@@ -33,6 +33,7 @@ use crate::{
         },
     },
     request::{
+        bearer::BearerTokens,
         forward::tls::ClientTls,
         policy::settings::Ambiguous,
         route::{Page, ServiceCall, TokenCall, settings::FlowAt},
@@ -101,6 +102,13 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
                 errors.push(error.to_string());
                 worst = worst.max(error.code);
             }
+        }
+    }
+    match issuers(&config) {
+        Ok(trouble) => warnings.extend(trouble),
+        Err(error) => {
+            errors.push(error.to_string());
+            worst = worst.max(error.code);
         }
     }
     warnings.extend(open_password(&config, &args.config.path()));
@@ -398,6 +406,15 @@ fn lookup(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     let unwise = block_on(lookup.check())?.map_err(StoreServiceError::from)?;
     warnings.extend(unwise);
     Ok(format!("{} answers", lookup.url()))
+}
+
+/// Reads the keys of the issuers of Bearer tokens, and returns why that fails.
+fn issuers(config: &Config) -> Result<Option<String>, CommandError> {
+    let tokens = BearerTokens::new(None, &config.issuer, None).map_err(StartError::from)?;
+    match tokens {
+        Some(tokens) => block_on(tokens.trouble()),
+        None => Ok(None),
+    }
 }
 
 /// Asks a store that is open: its settings, whether there is a consumer, and whether its secrets are under the first key.

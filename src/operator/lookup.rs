@@ -5,27 +5,20 @@
 //! So callers who make keys up can neither occupy the application nor delay the records that are in use.
 
 use std::{
-    fs::File,
-    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout_at},
-};
 use zeroize::Zeroizing;
 
 use super::manage::{
@@ -33,7 +26,7 @@ use super::manage::{
     line::{self, Defaults, LineError},
 };
 use crate::{
-    base::{clock::Clock, names::ConsumerKey, tls::TlsFiles},
+    base::{clock::Clock, names::ConsumerKey, secret::Secret, tls::TlsFiles},
     records::store::{
         ExternalFault, ExternalRecords, Result, StoreError,
         record::{AccessToken, Consumer},
@@ -43,32 +36,23 @@ use crate::{
     request::forward::tls::remote_service,
     telemetry::{causes::causes, redact::RedactedToken},
     wire::{
-        outbound::{OutboundError, RemoteService},
+        outbound::{self, MAX_REQUESTS, OutboundError, SharedService},
         server::tls::TlsError,
     },
 };
 
-/// The most requests at once for records that were not found before, and for those that were: a small pool of processes of the
-/// application serves them.
-const MAX_REQUESTS: usize = 8;
 /// A key that no consumer has.
 const NOBODY: &str = "no-consumer-of-countersign";
-/// The longest secret, in bytes.
-const MAX_SECRET_BYTES: u64 = 4096;
 
 /// Looks records up in the application.
 pub struct Lookup(Arc<Endpoint>);
 
 /// The application.
 struct Endpoint {
-    target: RemoteService,
-    path: String,
+    service: Arc<SharedService>,
     /// As the configuration has it.
     url: String,
-    timeout: Duration,
     authorization: HeaderValue,
-    /// For records that were not found before, and for those that were.
-    permits: [Arc<Semaphore>; 2],
     /// The cause, while the application fails.
     failing: Mutex<Option<String>>,
     /// A record of another name was logged; any caller can cause one.
@@ -103,7 +87,7 @@ pub enum LookupError {
 #[derive(Debug, Error)]
 enum LookupFault {
     #[error(transparent)]
-    Outbound(#[from] OutboundError),
+    Outbound(OutboundError),
     #[error("{MAX_REQUESTS} other requests took store.lookup.timeout")]
     Busy,
     #[error("responded {0}, as if the secret of store.lookup.secret_file were wrong")]
@@ -116,6 +100,15 @@ enum LookupFault {
     NotJson,
     #[error("the response for {name}: {problem}")]
     Record { name: String, problem: LineError },
+}
+
+impl From<OutboundError> for LookupFault {
+    fn from(error: OutboundError) -> Self {
+        match error {
+            OutboundError::Busy => Self::Busy,
+            error => Self::Outbound(error),
+        }
+    }
 }
 
 impl From<StatusCode> for LookupFault {
@@ -163,6 +156,15 @@ impl<'a> Asked<'a> {
             request,
         }
     }
+
+    fn posted(&self, authorization: HeaderValue) -> outbound::Asked {
+        outbound::Asked {
+            method: Method::POST,
+            content_type: Some("application/json"),
+            authorization: Some(authorization),
+            body: Bytes::from(self.request.to_string()),
+        }
+    }
 }
 
 impl Lookup {
@@ -186,13 +188,12 @@ impl Lookup {
             "store.lookup.certificate",
             "store.lookup.private_key",
         ];
+        let target = remote_service(&url.server, files, keys)?;
+        let service = SharedService::new(target, url.path.clone(), settings.timeout);
         Ok(Some(Self(Arc::new(Endpoint {
-            target: remote_service(&url.server, files, keys)?,
-            path: url.path.clone(),
+            service: Arc::new(service),
             url: url.to_string(),
-            timeout: settings.timeout,
             authorization: authorization(secret_file)?,
-            permits: [(); 2].map(|()| Arc::new(Semaphore::new(MAX_REQUESTS))),
             // Until it has answered once.
             failing: Mutex::new(Some("it was not asked yet".to_owned())),
             other_is_logged: AtomicBool::new(false),
@@ -231,8 +232,8 @@ impl Lookup {
             return Err(fails(problem));
         }
         let wrong = HeaderValue::from_static("Bearer wrong");
-        let deadline = Instant::now() + endpoint.timeout;
-        let response = endpoint.send(&asked.request, wrong, deadline).await;
+        let asking = endpoint.service.ask(asked.posted(wrong), true);
+        let response = asking.await.map_err(LookupFault::from);
         let (status, _) = response.map_err(|fault| fails(causes(&fault)))?;
         let is_rejected = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
         Ok((!is_rejected).then(|| {
@@ -254,7 +255,7 @@ impl Lookup {
             if let LookupFault::Record { name, problem } = &fault {
                 tracing::warn!(name, %problem, "a response of store.lookup.url cannot be used");
             }
-            StoreError::Unavailable(Box::new(ExternalFault(fault.into())))
+            StoreError::Unavailable(Box::new(ExternalFault("store.lookup.url", fault.into())))
         })
     }
 }
@@ -290,24 +291,12 @@ impl ExternalRecords for Lookup {
 impl Endpoint {
     /// The members of the response; `None`: there is no such record.
     async fn ask(
-        self: &Arc<Self>,
+        &self,
         asked: &Asked<'_>,
         is_refresh: bool,
     ) -> Result<Option<Map<String, Value>>, LookupFault> {
-        let deadline = Instant::now() + self.timeout;
-        let permits = Arc::clone(&self.permits[usize::from(is_refresh)]);
-        let permit = timeout_at(deadline, permits.acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else {
-            return Err(LookupFault::Busy);
-        };
-        let (endpoint, request) = (Arc::clone(self), asked.request.clone());
-        // The application works on a request even if nobody waits for its response.
-        let sent = tokio::spawn(async move {
-            let _permit = permit;
-            let authorization = endpoint.authorization.clone();
-            endpoint.send(&request, authorization, deadline).await
-        });
-        let found = match sent.await.unwrap_or(Err(OutboundError::TooSlow)) {
+        let request = asked.posted(self.authorization.clone());
+        let found = match self.service.ask(request, is_refresh).await {
             Ok((StatusCode::OK, body)) => members(asked, &body).map(Some),
             Ok((StatusCode::NOT_FOUND, _)) => Ok(None),
             Ok((status, _)) => Err(LookupFault::from(status)),
@@ -318,28 +307,6 @@ impl Endpoint {
         let fault = fault.filter(|fault| !matches!(fault, LookupFault::Record { .. }));
         *self.failing.lock() = fault.map(|fault| causes(fault));
         found
-    }
-
-    async fn send(
-        &self,
-        request: &Value,
-        authorization: HeaderValue,
-        deadline: Instant,
-    ) -> Result<(StatusCode, Zeroizing<Vec<u8>>), OutboundError> {
-        let invalid = |_| OutboundError::Unreachable(io::ErrorKind::InvalidInput.into());
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(&self.path)
-            .header(header::HOST, self.target.host())
-            .header(header::USER_AGENT, "countersign")
-            .header(header::ACCEPT, "application/json")
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::AUTHORIZATION, authorization)
-            .header(header::CONNECTION, "close")
-            .body(Bytes::from(request.to_string()))
-            .map_err(invalid)?;
-        let (status, body) = self.target.ask(request, deadline).await?;
-        Ok((status, Zeroizing::new(body)))
     }
 
     /// The record of a response, unless it has another name or no secret.
@@ -431,19 +398,10 @@ fn authorization(path: &Path) -> Result<HeaderValue, LookupError> {
         path: path.to_owned(),
         problem,
     };
-    let mut secret = Zeroizing::new(b"Bearer ".to_vec());
-    let file = File::open(path);
-    let read = file.and_then(|file| file.take(MAX_SECRET_BYTES).read_to_end(&mut secret));
-    read.map_err(|error| failed(format!("{error}; check the path and its rights")))?;
-    let text = secret.trim_ascii_end();
-    let is_one = text.len() > 7 && text[7..].iter().all(u8::is_ascii_graphic);
-    let value = HeaderValue::from_bytes(text).ok().filter(|_| is_one);
-    let mut value = value.ok_or_else(|| {
-        failed(
-            "expected one line of visible ASCII characters, as openssl rand -hex 32 makes it"
-                .to_owned(),
-        )
-    })?;
+    let secret = Secret::read_line(path).map_err(failed)?;
+    let value = Zeroizing::new([b"Bearer ", secret.expose()].concat());
+    let value = HeaderValue::from_bytes(&value);
+    let mut value = value.map_err(|error| failed(error.to_string()))?;
     value.set_sensitive(true);
     Ok(value)
 }

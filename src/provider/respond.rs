@@ -21,20 +21,24 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use self::{format::render, frame::Frame};
 pub use self::{
+    challenge::Schemes,
     format::{Format, is_navigation, is_posted_by_person},
     launch::failed_launch,
     own_response::OwnResponse,
 };
+use self::{format::render, frame::Frame};
 use crate::{
     base::{cold::cold_from, random::NoRandomness},
     oauth::{ProtocolParameter, ShapeError},
     provider::issue,
     records::store::StoreError,
     request::{
+        bearer::BearerRejection,
         forward::{ForwardError, ForwardFault, ForwardRejection},
-        identity, parse, policy, route,
+        identity, parse,
+        policy::{self, PolicyRejection},
+        route,
         verify::{VerifyError, VerifyFault, VerifyRejection},
     },
     telemetry::metrics::Verdict,
@@ -64,7 +68,7 @@ pub enum Failure {
     Verify(VerifyRejection),
     /// A rejection: it is not permitted.
     #[error(transparent)]
-    Policy(policy::PolicyRejection),
+    Policy(PolicyRejection),
     /// A rejection: nothing is given out for it.
     #[error(transparent)]
     Issue(issue::IssueRejection),
@@ -132,7 +136,7 @@ cold_from!(Failure {
     route::RouteRejection as it => Self::Route(it),
     ShapeError as it => Self::Shape(it),
     VerifyRejection as it => Self::Verify(it),
-    policy::PolicyRejection as it => Self::Policy(it),
+    PolicyRejection as it => Self::Policy(it),
     issue::IssueRejection as it => Self::Issue(it),
     ForwardRejection as it => Self::Forward(it),
     VerifyFault as it => Self::Unverifiable(it),
@@ -156,8 +160,33 @@ pub fn failure(
     frame: Frame<'_>,
     format: Format,
     request_id: &str,
+    schemes: Schemes,
 ) -> OwnResponse {
-    render(advised(failure), frame, format, request_id)
+    render(advised(failure), frame, format, request_id, schemes)
+}
+
+impl Failure {
+    /// The schemes by which the caller may try again, where Bearer tokens are accepted. `is_bearer`: it has sent one.
+    #[must_use]
+    pub fn schemes(&self, is_bearer: bool) -> Schemes {
+        match self {
+            Self::Verify(VerifyRejection::Bearer(BearerRejection::Request(_))) => {
+                Schemes::Bearer(Some("invalid_request"))
+            }
+            Self::Policy(PolicyRejection::NotPermitted {
+                unmet: Some(policy::UnmetRule::Permission(_)),
+                hide: false,
+            }) if is_bearer => Schemes::Bearer(Some("insufficient_scope")),
+            Self::Verify(_) if is_bearer => Schemes::Bearer(Some("invalid_token")),
+            _ if is_bearer => Schemes::Bearer(None),
+            Self::Policy(
+                PolicyRejection::NoCredentials
+                | PolicyRejection::CredentialsNotSeen(_)
+                | PolicyRejection::CredentialsNotRead { .. },
+            ) => Schemes::Both,
+            _ => Schemes::OAuth,
+        }
+    }
 }
 
 /// The content of the response to a failure, with its advice.

@@ -1,6 +1,7 @@
 //! The steps of a request: each takes the value of the step before, so none can be left out. `rejections` has
 //! the last requests that were rejected.
 
+pub mod bearer;
 pub mod forward;
 pub mod identity;
 pub mod parse;

@@ -29,6 +29,8 @@ pub enum Condition {
     DiskFull,
     /// The application with external records does not answer well: its credentials get 503 unless they are cached.
     Lookup,
+    /// The keys of an issuer of Bearer tokens cannot be read: its tokens get 503 once the known keys are too old.
+    Issuer,
     /// The API does not answer: calls get 502 or 504.
     Upstream,
     /// A worker does not run, and its connections hang.

@@ -27,7 +27,10 @@ use self::{
 };
 pub use super::calls::verdict::{Outcome, Verdict};
 use super::{
-    calls::{facts::OtherSecret, record::CallRecord},
+    calls::{
+        facts::{Door, OtherSecret},
+        record::CallRecord,
+    },
     charts::RequestCounts,
     consumer_calls::AcceptedCalls,
 };
@@ -61,6 +64,9 @@ const OTHER_CONSUMERS: &str = "all others";
 
 /// The results of a consumer's requests.
 const RESULTS: [&str; 2] = ["accepted", "rejected"];
+
+/// The doors of consumers, in the order of [`Door`].
+const DOORS: [&str; 2] = ["signature", "bearer"];
 
 /// The place of accepted requests in [`RESULTS`].
 const ACCEPTED: usize = 0;
@@ -176,6 +182,9 @@ metrics! {
     /// Signed requests by consumer and result: accepted or rejected.
     consumers: NamedCounters<{ RESULTS.len() }> = "countersign_consumer_requests_total"
         with NamedCounters::new(["consumer", "result"], RESULTS, true);
+    /// Accepted requests by consumer and door: signature or bearer; only where Bearer tokens are accepted.
+    doors: NamedCounters<{ DOORS.len() }> = "countersign_door_requests_total"
+        with NamedCounters::new(["consumer", "door"], DOORS, true);
     /// Calls signed with the previous secret of a consumer, during its grace.
     pub previous_secrets: Counter = "countersign_previous_secret_total";
     /// Calls whose response named the end of their access token (tokens.announce).
@@ -230,6 +239,7 @@ impl Metrics {
         self.start_time.set(process::started().unwrap_or_default());
         self.reloaded.set(1);
         self.consumers.begin(OTHER_CONSUMERS, 1);
+        self.doors.begin(OTHER_CONSUMERS, 1);
         for failure in HandshakeFailure::VARIANTS {
             let reason = [("reason", failure.into())];
             self.handshakes.get_or_create_owned(&reason);
@@ -311,6 +321,15 @@ impl Metrics {
             self.consumers.begin(consumer, MAX_CONSUMERS);
         }
         let _ = self.consumers.inc(consumer, at) || self.consumers.inc(OTHER_CONSUMERS, at);
+    }
+
+    /// Counts an accepted request of a verified consumer by its door.
+    pub fn door(&self, consumer: &str, door: Door) {
+        let at = door as usize;
+        if !self.doors.inc(consumer, at) {
+            self.doors.begin(consumer, MAX_CONSUMERS);
+            let _ = self.doors.inc(consumer, at) || self.doors.inc(OTHER_CONSUMERS, at);
+        }
     }
 
     /// Counts a reload of the configuration or of certificates.

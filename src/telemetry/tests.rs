@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::{
     calls::{
-        facts::{HttpVersion, OperationRule, OtherSecret, Reason, SenderProof, Upgrade},
+        facts::{Door, HttpVersion, OperationRule, OtherSecret, Reason, SenderProof, Upgrade},
         record::CallRecord,
         verdict::Verdict,
     },
@@ -84,6 +84,7 @@ pub(crate) fn call() -> CallRecord<'static> {
         address: "2001:db8::7".parse().ok(),
         request_id: Some("r-1".into()),
         operation: Some("GET,POST /a/{id}".into()),
+        door: Some(Door::Bearer),
         proof: Some(SenderProof::Secrets),
         secret: Some(OtherSecret::Previous),
         http: Some(HttpVersion::Http2),

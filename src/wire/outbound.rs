@@ -3,6 +3,7 @@
 
 mod dial;
 mod resolve;
+mod shared;
 
 use std::{
     future::poll_fn,
@@ -23,7 +24,11 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-pub use self::{dial::Dialer, resolve::addresses};
+pub use self::{
+    dial::Dialer,
+    resolve::addresses,
+    shared::{Asked, MAX_REQUESTS, SharedService},
+};
 use super::{address::TcpOrUnix, body::Pieces, origin::Origin, stream::Stream};
 
 /// The longest head and the longest body of a response, in bytes each.
@@ -44,6 +49,9 @@ pub enum OutboundError {
     /// It has not seen the request.
     #[error("cannot be reached")]
     Unreachable(#[source] io::Error),
+    /// It has not seen the request, since others took the time.
+    #[error("{MAX_REQUESTS} other requests took the time for this one")]
+    Busy,
     /// The time is over.
     #[error("took longer than its time")]
     TooSlow,

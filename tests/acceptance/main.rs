@@ -26,6 +26,7 @@ mod records {
 }
 mod request {
     mod assertion;
+    mod bearer;
     mod bodies;
     mod caller_networks;
     mod credentials;

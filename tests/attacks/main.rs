@@ -37,6 +37,7 @@ mod similar;
 
 mod answers;
 mod authorization;
+mod bearer;
 mod chunks;
 mod console;
 mod developer;

@@ -14,6 +14,7 @@ pub mod browser;
 pub mod call;
 pub mod gate;
 pub mod http;
+pub mod issuer;
 pub mod legs;
 pub mod names;
 pub mod operator;

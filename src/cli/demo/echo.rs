@@ -6,7 +6,7 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::{
-    provider::respond::{self, Format, OwnResponse, frame::Frame, theme::Theme},
+    provider::respond::{self, Format, OwnResponse, Schemes, frame::Frame, theme::Theme},
     telemetry::metrics::Verdict,
     wire::server::{
         buffered::Shares,
@@ -39,7 +39,7 @@ pub(super) async fn echo(request: Request<RequestBody>) -> OwnResponse {
         Ok(body) => body,
         Err(failure) => {
             let frame = Frame::in_english(Theme::plain());
-            return respond::failure(&failure.into(), frame, Format::Json, "");
+            return respond::failure(&failure.into(), frame, Format::Json, "", Schemes::OAuth);
         }
     };
     let fields = request.headers().iter().map(|(name, value)| {

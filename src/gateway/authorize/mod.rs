@@ -15,11 +15,12 @@ use crate::{
         respond::{Failure, facts::Facts},
     },
     request::{
+        bearer::{self, BearerRejection, BearerTokens},
         parse::{
             ParseRejection,
             claimed::Claimed,
             origin::Origins,
-            signed::{Collected, SignedRequest, is_form},
+            signed::{SignedRequest, is_form},
             target::RequestTarget,
             unseen_body::UnseenBody,
         },
@@ -33,7 +34,7 @@ use crate::{
         },
         route::{FlowPaths, Page, ServiceCall, TokenCall},
         verify::{
-            self, Verified, Verifier, VerifyError, VerifyRejection, VerifyRules,
+            self, BearerRequest, Verified, Verifier, VerifyError, VerifyRejection, VerifyRules,
             settings::Enforcement,
         },
     },
@@ -48,6 +49,8 @@ pub struct Authorizer {
     pub verify: VerifyRules,
     /// Knows the sessions of users.
     pub pages: Pages,
+    /// Verifies Bearer tokens, if they are accepted.
+    pub bearer: Option<Arc<BearerTokens>>,
     /// The paths of the token calls and of the pages.
     pub flow: FlowPaths,
     /// The public URLs.
@@ -62,15 +65,75 @@ pub struct Authorizer {
     pub rates: ConsumerRates,
 }
 
+/// The credentials of a consumer that a call has; nothing about them is proved.
+pub enum Sent<'s> {
+    /// A signature.
+    Signature(SignedRequest<'s>),
+    /// A Bearer token.
+    Bearer(BearerRequest<'s>),
+}
+
 impl Authorizer {
-    /// The call as its signature covers it; `None`: it is not signed.
+    /// The credentials of a call; `None`: it has none of a consumer.
     ///
     /// # Errors
-    /// Its parameters are not in shape, or what its signature covers is not here.
-    pub fn signed_request<'s>(
-        &self,
+    /// They are not in shape, or what a signature covers is not here.
+    pub fn sent<'s>(&'s self, call: &'s Call<'_>) -> Result<Option<Sent<'s>>, Failure> {
+        match self.bearer_request(call)? {
+            Some(request) => Ok(Some(Sent::Bearer(request))),
+            None => Ok(self.signed_request(call)?.map(Sent::Signature)),
+        }
+    }
+
+    /// The token of a call whose Authorization has the scheme Bearer; `None`: it has another one, or such tokens are not accepted.
+    ///
+    /// # Errors
+    /// Credentials at two places, or where they could be read by others.
+    fn bearer_request<'s>(
+        &'s self,
         call: &'s Call<'_>,
-    ) -> Result<Option<SignedRequest<'s>>, Failure> {
+    ) -> Result<Option<BearerRequest<'s>>, Failure> {
+        let Some(tokens) = self.bearer.as_deref() else {
+            return Ok(None);
+        };
+        let rejected =
+            |wrong| Failure::Verify(VerifyRejection::Bearer(BearerRejection::Request(wrong)));
+        let (collected, parameters) = (&call.collected, &call.collected.parameters);
+        let is_in_parameters = || parameters.find("access_token").next().is_some();
+        if !collected.bearer {
+            // A signature covers such a parameter; without one it can only be a token (RFC 6750 §2.2, §2.3).
+            return match !collected.signed && is_in_parameters() {
+                true => Err(rejected(
+                    "a token in the query or in a form is not accepted: send it in Authorization, after Bearer",
+                )),
+                false => Ok(None),
+            };
+        }
+        let authorization = call.head.parts.headers.get(header::AUTHORIZATION);
+        let token = authorization.and_then(|value| bearer::token(value.as_bytes()));
+        if collected.signed || is_in_parameters() {
+            return Err(rejected(
+                "the request has more than one kind of credentials: send one",
+            ));
+        }
+        if !call.head.received.secure && !call.url.origin.is_loopback() {
+            return Err(rejected(
+                "a Bearer token is accepted over TLS only, so that nobody on its way can read it",
+            ));
+        }
+        let token = token.unwrap_or(Err(BearerRejection::Request("Authorization has no token")));
+        parameters.check_unsigned()?;
+        Ok(Some(BearerRequest {
+            tokens,
+            token: token.map_err(VerifyError::from)?,
+            parameters,
+            caller: call.head.received.nearest_address,
+            facts: call.head.received.facts,
+        }))
+    }
+
+    /// The call as its signature covers it; `None`: it is not signed.
+    fn signed_request<'s>(&self, call: &'s Call<'_>) -> Result<Option<SignedRequest<'s>>, Failure> {
         let collected = &call.collected;
         if !collected.signed {
             return Ok(None);
@@ -110,11 +173,11 @@ impl Authorizer {
         }))
     }
 
-    /// Permits a signed call, or returns why not.
+    /// Permits a call with the credentials of a consumer, or returns why not.
     ///
     /// # Errors
     /// Why it is not verified, and the rules that it does not meet.
-    pub fn permit_signed(
+    pub fn permit_verified(
         &self,
         call: &Call<'_>,
         verified: Result<Verified, VerifyError>,
@@ -129,7 +192,7 @@ impl Authorizer {
         };
         facts.skew_seconds = verified.skew_seconds;
         facts.deviations = verified.deviations();
-        if let Some(sunset) = &self.sunset {
+        if let (Some(sunset), true) = (&self.sunset, verified.is_signed()) {
             // A failure after the permit announces the end too, so the claimed key is needed.
             facts.claimed = Claimed::by_signed(&call.collected);
             sunset.check(&verified.credential().consumer().key)?;
@@ -141,11 +204,13 @@ impl Authorizer {
         let operation = call.found.operation();
         let (collected, parameters) = (&call.collected, &call.collected.parameters);
         let is_unsigned = call.has_unread_body() && !collected.form;
-        body_hash::check_is_sent(consumer, operation, parameters, is_unsigned)?;
+        if verified.is_signed() {
+            body_hash::check_is_sent(consumer, operation, parameters, is_unsigned)?;
+        }
         if !consumer.pinned.is_empty() && call.has_other_body()? {
             body_hash::check_pinned(consumer, operation)?;
         }
-        Ok(Permit::for_signed(verified, call)?)
+        Ok(Permit::for_verified(verified, call)?)
     }
 
     /// Takes a call for what an API makes of it that reads the method from the parameter `_method`: those on Rails, Laravel, Symfony, CakePHP
@@ -195,7 +260,10 @@ impl Authorizer {
             let known = self.verifier.is_consumer_registered(&collected.parameters);
             facts.sender.is_registered = known.await;
         }
-        facts.claimed = Claimed::by_signed(collected);
+        facts.claimed = match self.bearer_request(call) {
+            Ok(Some(request)) => self.verifier.named_by_bearer(request),
+            _ => Claimed::by_signed(collected),
+        };
         permitted
     }
 
@@ -210,9 +278,7 @@ impl Authorizer {
         let is_of_flow = self.flow.is_of_api(&call.head.target);
         match permitted {
             Err(failure) if !may_go_on(&failure) => Err(failure),
-            Err(failure) if !is_of_flow && self.is_always_enforced(&call.collected).await => {
-                Err(failure)
-            }
+            Err(failure) if !is_of_flow && self.is_always_enforced(call).await => Err(failure),
             permitted => {
                 facts.observed = permitted.err().filter(|_| !is_of_flow).map(Box::new);
                 Ok(Permit::danger_without_verification())
@@ -239,11 +305,19 @@ impl Authorizer {
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.
-    async fn is_always_enforced(&self, collected: &Collected) -> bool {
-        let Some(key) = collected.parameters.find("oauth_consumer_key").next() else {
+    async fn is_always_enforced(&self, call: &Call<'_>) -> bool {
+        let claimed = match self.bearer_request(call) {
+            Ok(Some(request)) => self.verifier.named_by_bearer(request),
+            _ => None,
+        };
+        let by_bearer = claimed.and_then(|claimed| claimed.consumer);
+        let mut by_signature = call.collected.parameters.find("oauth_consumer_key");
+        let by_signature = || by_signature.next().map(|key| key.value);
+        let by_bearer = by_bearer.as_deref().map(str::as_bytes);
+        let Some(key) = by_bearer.or_else(by_signature) else {
             return false;
         };
-        let consumer = self.verifier.credentials().consumer(key.value).await;
+        let consumer = self.verifier.credentials().consumer(key).await;
         // If the store fails, it is.
         consumer.map_or(true, |found| found.is_some_and(|consumer| consumer.enforce))
     }
@@ -257,6 +331,9 @@ impl Authorizer {
         let collected = &call.collected;
         if !call.is_enforced {
             return Ok(());
+        }
+        if let Ok(Some(request)) = self.bearer_request(call) {
+            return Ok(self.verifier.check_bearer(&self.verify, request).await?);
         }
         if !collected.signed {
             if call.found.is_closed() {

@@ -5,13 +5,16 @@ use http_body::Body as _;
 
 use super::{Conventions, Live, Received, RequestRecord, Served, Waiting};
 use crate::{
-    gateway::{authorize::Authorizer, launch::Launch},
+    gateway::{
+        authorize::{Authorizer, Sent},
+        launch::Launch,
+    },
     provider::respond::Failure,
     request::{
         forward::{ForwardRejection, websocket::Handshake},
         parse::{
             ParseRejection,
-            signed::{Collected, SignedRequest, is_form},
+            signed::{Collected, is_form},
             target,
             unseen_body::UnseenBody,
         },
@@ -115,6 +118,7 @@ pub async fn decide(
     record: &mut RequestRecord,
 ) -> Result<Permit, Failure> {
     let authorizer = &live.authorizer;
+    record.facts.is_bearer = authorizer.bearer.is_some() && call.collected.bearer;
     let read = match call.malformed.take() {
         Some(rejection) => Err(rejection.into()),
         None => match call.found.check_path() {
@@ -132,11 +136,11 @@ pub async fn decide(
     if let Some(launch) = &mut record.launch {
         launch.read_locale(&call.collected);
     }
-    let permitted = match read.and_then(|()| authorizer.signed_request(call)) {
+    let permitted = match read.and_then(|()| authorizer.sent(call)) {
         Err(Failure::Ending) => return Err(Failure::Ending),
-        Ok(Some(request)) => {
+        Ok(Some(sent)) => {
             let waits = (caller, waiting);
-            verify(authorizer, call, &request, waits, record).await?
+            verify(authorizer, call, &sent, waits, record).await?
         }
         Ok(None) => {
             let permitting = authorizer.permit_unsigned(call);
@@ -168,19 +172,24 @@ pub async fn decide(
     permitted
 }
 
-/// Verifies a signed call, and permits it or returns why not.
+/// Verifies a call with the credentials of a consumer, and permits it or returns why not.
 ///
 /// # Errors
 /// [`Failure::Ending`]
 async fn verify(
     authorizer: &Authorizer,
     call: &Call<'_>,
-    request: &SignedRequest<'_>,
+    sent: &Sent<'_>,
     (caller, waiting): (&CallerStream, &Waiting),
     record: &mut RequestRecord,
 ) -> Result<Result<Permit, Failure>, Failure> {
     let (verifier, rules) = (&authorizer.verifier, &authorizer.verify);
-    let mut verification = verifier.verify(rules, call.purpose(), request, call.unread_body());
+    let mut verification = match sent {
+        Sent::Signature(request) => {
+            verifier.verify(rules, call.purpose(), request, call.unread_body())
+        }
+        Sent::Bearer(request) => verifier.verify_bearer(rules, *request),
+    };
     let verified = loop {
         verification = match verification {
             Verification::Ended(verified) => break verified,
@@ -192,7 +201,7 @@ async fn verify(
         }
     };
     record.facts.verify = Some(record.stopwatch.lap());
-    Ok(authorizer.permit_signed(call, verified, &mut record.facts))
+    Ok(authorizer.permit_verified(call, verified, &mut record.facts))
 }
 
 /// Checks that the path stays below what is public, and that it keeps the conventions.
@@ -242,9 +251,9 @@ impl CoveredBody {
     }
 }
 
-/// Whether a form that is too large to be verified may go on as an unsigned one: its head has no credentials of OAuth, and its
-/// operation admits a caller without a signature. The form may have a parameter `_method` that names a method of which more is asked.
-/// In observe mode it goes on anyway.
+/// Whether a form that is too large to be verified may go on as an unsigned one: its head has no credentials of OAuth 1.0a, and has a
+/// Bearer token, or its operation admits a caller without credentials. The form may have a parameter `_method` that names a method of
+/// which more is asked. In observe mode it goes on anyway.
 fn may_go_unsigned(authorizer: &Authorizer, call: &Call<'_>) -> bool {
     let access = call.found.access();
     let has_session = || {
@@ -253,11 +262,13 @@ fn may_go_unsigned(authorizer: &Authorizer, call: &Call<'_>) -> bool {
             .has_session_cookie(&call.head.parts.headers)
     };
     let may_be_other = |own| call.operations.has_stricter_method(own);
+    let has_token = authorizer.bearer.is_some() && call.collected.bearer;
     call.is_enforced
         && !call.is_described()
         && !call.found.operation().is_some_and(may_be_other)
         && !call.collected.signed
-        && (access.admits(CallerKind::Anonymous)
+        && (has_token
+            || access.admits(CallerKind::Anonymous)
             || access.admits(CallerKind::User) && has_session())
 }
 

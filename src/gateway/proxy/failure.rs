@@ -4,7 +4,7 @@ use http::{HeaderMap, Method, header};
 
 use super::{RequestRecord, Served, Shared};
 use crate::{
-    provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
+    provider::respond::{self, Failure, Format, OwnResponse, Schemes, frame::Frame},
     request::forward::ForwardFault,
     telemetry::conditions::Condition,
 };
@@ -39,12 +39,16 @@ impl RequestRecord {
             Format::Launch => (None, headers.get(header::ACCEPT_LANGUAGE)),
             Format::Form | Format::Json | Format::Challenge => (None, None),
         };
+        let schemes = match &self.current.live.authorizer.bearer {
+            Some(_) => failure.schemes(self.facts.is_bearer),
+            None => Schemes::OAuth,
+        };
         let frame = Frame::new(&self.current.live.theme, target, language);
         let response = match self.launch() {
             Some((launch, operation)) if format == Format::Launch => {
                 launch.response_to(&failure, frame, operation, request_id)
             }
-            _ => respond::failure(&failure, frame, format, request_id),
+            _ => respond::failure(&failure, frame, format, request_id, schemes),
         };
         (self.verdict, self.status) = (response.verdict, response.status);
         self.failure = Some(Box::new(failure));

@@ -193,6 +193,7 @@ impl RequestRecord {
         }
         if let Some(sunset) = &self.current.live.authorizer.sunset
             && let (Some(signer), true) = self.consumer()
+            && !self.facts.is_bearer
         {
             sunset.announce(response.headers_mut(), signer);
         }

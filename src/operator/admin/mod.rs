@@ -40,7 +40,7 @@ use crate::{
             pool::PoolError,
         },
         pages::settings::PermissionSettings,
-        respond::{self, Format, OwnResponse, frame::Frame, theme::Theme},
+        respond::{self, Format, OwnResponse, Schemes, frame::Frame, theme::Theme},
     },
     request::parse::{ParseRejection, origin::INVALID_HOST},
     telemetry::{
@@ -351,6 +351,7 @@ impl Handler for Admin {
                     Frame::in_english(Theme::plain()),
                     format,
                     "",
+                    Schemes::OAuth,
                 )
             })
         };

@@ -22,7 +22,12 @@ pub struct BearerExchange {
     pub ttl: Duration,
     /// Signs the new tokens.
     pub signer: Signer,
+    /// A new token names the one that it was given for: it is accepted here while that one is in force.
+    pub names_token: bool,
 }
+
+/// The type of the new tokens (RFC 9068).
+pub const TOKEN_TYPE: &str = "at+jwt";
 
 /// Gives out a token that ends with the one that signed the call, or before.
 ///
@@ -46,6 +51,7 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
         client_id: Some(consumer.as_str()),
         scope: &scope,
         kind: None,
+        oauth_token: exchange.names_token.then_some(&*access.token),
         iat: now.0,
         exp: end.0,
         jti: &id,

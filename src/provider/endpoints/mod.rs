@@ -13,7 +13,7 @@ use std::sync::Arc;
 use http::header;
 use http_body::Body as _;
 
-pub use self::exchange::BearerExchange;
+pub use self::exchange::{BearerExchange, TOKEN_TYPE};
 use self::{scope::ScopeSettings, settings::TokenLimitSettings, user_field::UserField};
 use crate::{
     base::clock::{Clock, UnixTime},

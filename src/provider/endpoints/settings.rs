@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::{exchange::BearerExchange, user_field::UserField};
+use super::{
+    exchange::{BearerExchange, TOKEN_TYPE},
+    user_field::UserField,
+};
 use crate::{
     base::settings::{LONGEST, Reason, Text, distinct, plain_values, seconds, section},
     provider::respond::settings::{PARAMETER, is_parameter},
@@ -89,12 +92,14 @@ impl TokenResponseSettings {
 }
 
 impl ExchangeSettings {
-    /// The exchange, if there is one. The first of the keys signs its tokens.
-    pub fn exchange(&self, keys: &Keys) -> Option<BearerExchange> {
+    /// The exchange, if there is one. The first of the keys signs its tokens, which name the ones that they are given for if they are
+    /// accepted here.
+    pub fn exchange(&self, keys: &Keys, names_token: bool) -> Option<BearerExchange> {
         Some(BearerExchange {
             audience: self.audience.clone()?,
             ttl: self.ttl,
-            signer: keys.signer("at+jwt"),
+            signer: keys.signer(TOKEN_TYPE),
+            names_token,
         })
     }
 }

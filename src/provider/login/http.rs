@@ -175,7 +175,7 @@ impl From<OutboundError> for LoginFault {
     fn from(error: OutboundError) -> Self {
         match error {
             OutboundError::Unreachable(error) => Self::Unreachable(error),
-            OutboundError::TooSlow => Self::TooSlow,
+            OutboundError::Busy | OutboundError::TooSlow => Self::TooSlow,
             OutboundError::NoResponse(error) => Self::NoResponse(error.into()),
             OutboundError::TooLong => Self::Response("is longer than 64 KiB"),
         }

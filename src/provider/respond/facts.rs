@@ -15,6 +15,8 @@ pub struct Facts {
     pub claimed: Option<Box<Claimed>>,
     /// The consumer that it names, as far as that was looked up.
     pub sender: Sender,
+    /// It has a Bearer token, and these are accepted.
+    pub is_bearer: bool,
     /// The deviations from RFC 5849 that were accepted from its consumer.
     pub deviations: DeviationSet,
     /// The duration of the verification, if it took place.

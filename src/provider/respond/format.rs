@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use serde_json::{Map, Value};
 
 use super::{
-    challenge::challenge,
+    challenge::{Schemes, challenges},
     duration::in_words,
     frame::Frame,
     launch_page::{LaunchPage, what_to_do},
@@ -120,6 +120,7 @@ pub(super) fn render(
     frame: Frame<'_>,
     format: Format,
     request_id: &str,
+    schemes: Schemes,
 ) -> OwnResponse {
     let (status, code) = (problem.status, problem.code);
     let advice = problem.advice.as_deref();
@@ -190,19 +191,21 @@ pub(super) fn render(
     };
     response.verdict = problem.verdict;
     let realm = &frame.theme.rules.responses.realm;
-    let challenge = match format {
-        Format::Challenge => {
-            let advice = advice.unwrap_or(reason(status));
-            Some(challenge(realm, code, Some(advice)))
-        }
-        _ if status == 401 && code.is_some() => Some(challenge(realm, code, None)),
+    let is_of_bearer = matches!(schemes, Schemes::Bearer(Some(_)));
+    let told = match format {
+        Format::Challenge => Some(advice.unwrap_or(reason(status))),
         _ => None,
     };
-    let challenge = challenge.map(|challenge| ("WWW-Authenticate", challenge));
+    let challenges = match told.is_some() || code.is_some() && (status == 401 || is_of_bearer) {
+        true => challenges(schemes, realm, code, (advice, told)),
+        false => Vec::new(),
+    };
+    let challenges = challenges.into_iter().map(|it| ("WWW-Authenticate", it));
     let id = (!request_id.is_empty()).then(|| ("X-Request-Id", request_id.to_owned()));
+    response.fields.extend(challenges);
     response
         .fields
-        .extend([challenge, problem.field, link, id].into_iter().flatten());
+        .extend([problem.field, link, id].into_iter().flatten());
     response
 }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::{
     Failure, advised,
+    challenge::Schemes,
     format::{Format, render},
     frame::Frame,
     own_response::OwnResponse,
@@ -28,7 +29,7 @@ pub fn failed_launch(
     let problem = advised(failure);
     let mut response = match return_url {
         Some(url) => back(&problem, frame, url, request_id),
-        None => render(problem, frame, Format::Launch, request_id),
+        None => render(problem, frame, Format::Launch, request_id, Schemes::OAuth),
     };
     if matches!(failure, Failure::Verify(VerifyRejection::NonceUsed)) {
         response.verdict = Verdict::LaunchRepeated;

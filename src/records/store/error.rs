@@ -40,10 +40,14 @@ pub(super) struct StillDown {
     pub(super) cause: Arc<str>,
 }
 
-/// The application with external records has not answered, or not well; its condition or its response is logged.
+/// The application with external records, or an issuer of tokens, has not answered, or not well; its condition or its response is
+/// logged. The first field is the key that names it.
 #[derive(Debug, Error)]
-#[error("store.lookup.url")]
-pub struct ExternalFault(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+#[error("{0}")]
+pub struct ExternalFault(
+    pub &'static str,
+    #[source] pub Box<dyn std::error::Error + Send + Sync>,
+);
 
 /// Whether this is one of many errors of an outage, whose beginning and end are logged: to be logged at most for
 /// debugging.

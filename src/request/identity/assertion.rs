@@ -56,6 +56,9 @@ pub struct Claims<'a> {
     /// The kind of caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
+    /// The access token of OAuth 1.0a that it was exchanged for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth_token: Option<&'a str>,
     /// The time of signing, in seconds since 1970.
     pub iat: u64,
     /// The time from which it is expired.
@@ -172,6 +175,7 @@ impl Assertion {
             client_id: permit.consumer().map(AsRef::as_ref),
             scope: scope.map_err(|_| UNWRITABLE)?,
             kind: Some(kind.as_str()),
+            oauth_token: None,
             iat: now.0,
             exp: now.after(self.ttl).0,
             jti: &jti,

@@ -20,6 +20,7 @@ use crate::{
         ProtocolParameter, Selection, ShapeError, has_more_fields, has_other_charset,
         is_form_content_type, is_oauth_scheme, names_parameter,
     },
+    request::bearer,
     wire::server::{
         buffered::{Reservation, Shares},
         caller_stream::Limits,
@@ -77,6 +78,8 @@ pub struct Collected {
     pub parameters: Pooled,
     /// The request carries OAuth credentials.
     pub signed: bool,
+    /// Its Authorization has the scheme Bearer. It is a call with a Bearer token where these are accepted.
+    pub bearer: bool,
     /// Those of a form are among them.
     pub form: bool,
 }
@@ -96,7 +99,11 @@ impl Collected {
         let authorization = single(headers, &header::AUTHORIZATION)
             .map_err(|_| ParseRejection::Malformed("Authorization is given more than once"))?;
         let is_other = |value: &&[u8]| !is_oauth_scheme(value);
-        if authorization.filter(is_other).is_some_and(names_parameter) {
+        let other = authorization.filter(is_other);
+        let bearer = other.and_then(bearer::token);
+        // Nobody reads a parameter in a token without an equals sign.
+        let is_plain = matches!(bearer, Some(Ok(token)) if !token.contains(&b'='));
+        if other.is_some_and(|value| !is_plain && names_parameter(value)) {
             return Err(ParseRejection::Malformed(
                 "Authorization names an oauth_ parameter under another scheme than OAuth",
             ));
@@ -108,6 +115,7 @@ impl Collected {
         parameters.count(0, limits.form_shares)?;
         Ok(Self {
             signed: authorization.is_some() || parameters.has_protocol_parameter(),
+            bearer: bearer.is_some(),
             parameters,
             form: false,
         })
@@ -118,6 +126,7 @@ impl Collected {
         Self {
             parameters: Pooled::take(memory),
             signed: false,
+            bearer: false,
             form: false,
         }
     }

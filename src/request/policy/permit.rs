@@ -16,7 +16,7 @@ use crate::{
         names::{ConsumerKey, Permission, UserId},
     },
     oauth::Parameters,
-    records::store::cached::{ConsumerCredentials, FieldValues, LocalAccess},
+    records::store::cached::{BearerCredentials, ConsumerCredentials, FieldValues, LocalAccess},
     request::verify::{Credential, Verified},
     telemetry::calls::facts::OperationRule,
 };
@@ -24,16 +24,17 @@ use crate::{
 /// The proof that a request may be forwarded. `forward` sends nothing without one; only this file makes one.
 #[derive(Debug)]
 pub struct Permit {
-    bearer: Bearer,
+    caller: Caller,
     /// The signed parameters that the API gets as header fields.
     headers: Vec<(HeaderName, HeaderValue)>,
     forward_authorization: Option<bool>,
 }
 
 #[derive(Debug)]
-enum Bearer {
+enum Caller {
     Consumer(LocalAccess),
     Application(Arc<ConsumerCredentials>),
+    Bearer(Arc<BearerCredentials>),
     User(UserId),
     Anonymous,
     Observed,
@@ -41,9 +42,9 @@ enum Bearer {
 
 impl Call<'_> {
     /// Checks every rule of the operation, after the credentials.
-    fn check(&self, bearer: &Bearer) -> Result<(), PolicyRejection> {
+    fn check(&self, caller: &Caller) -> Result<(), PolicyRejection> {
         self.found.check_method()?;
-        if !self.found.access().admits(bearer.kind()) {
+        if !self.found.access().admits(caller.kind()) {
             // Of a path that no operation lists, no key of one decides.
             let unmet = self
                 .found
@@ -52,7 +53,7 @@ impl Call<'_> {
             return Err(self.operations.forbidden(unmet));
         }
         if let Some(permission) = self.found.operation().and_then(|it| it.permission.as_ref())
-            && !bearer.has(permission)
+            && !caller.has(permission)
         {
             let unmet = UnmetRule::Permission(permission.clone());
             return Err(self.operations.forbidden(Some(unmet)));
@@ -69,29 +70,30 @@ impl Call<'_> {
 }
 
 impl Permit {
-    const fn without_headers(bearer: Bearer) -> Self {
+    const fn without_headers(caller: Caller) -> Self {
         Self {
-            bearer,
+            caller,
             headers: Vec::new(),
             forward_authorization: None,
         }
     }
 
-    /// Permits a verified signed call, if the operation is open to it.
+    /// Permits a verified call, if the operation is open to it.
     ///
     /// # Errors
     /// [`PolicyRejection::NotPermitted`], [`PolicyRejection::MethodNotAllowed`], or [`PolicyRejection::TokenMissing`] for a call without a
     /// token wherever `application` is not admitted, listed or not: such a caller does not learn what exists.
-    pub fn for_signed(verified: Verified, call: &Call<'_>) -> Result<Self, PolicyRejection> {
+    pub fn for_verified(verified: Verified, call: &Call<'_>) -> Result<Self, PolicyRejection> {
         let operation = call.found.operation();
         let named = operation.map_or(&[][..], |operation| &operation.headers);
         let headers = headers(&verified, &call.collected.parameters, named);
         let forward_authorization = operation.and_then(|it| it.forward_authorization);
-        let bearer = match verified.into_credential() {
-            Credential::AccessToken(access) => Bearer::Consumer(access),
-            Credential::Application(consumer) => Bearer::Application(consumer),
+        let caller = match verified.into_credential() {
+            Credential::AccessToken(access) => Caller::Consumer(access),
+            Credential::Application(consumer) => Caller::Application(consumer),
+            Credential::Bearer(bearer) => Caller::Bearer(bearer),
             Credential::Consumer(consumer) if call.token_call.is_some() => {
-                Bearer::Application(consumer)
+                Caller::Application(consumer)
             }
             // They sign token calls, which are not for the API.
             Credential::Consumer(_) | Credential::RequestToken(_) => {
@@ -100,14 +102,14 @@ impl Permit {
         };
         // No operation lists a token call, and whoever may call the API may make it.
         if call.token_call.is_none() {
-            let kind = bearer.kind();
-            if kind == CallerKind::Application && !call.found.access().admits(kind) {
+            let admits = |kind| call.found.access().admits(kind);
+            if matches!(caller, Caller::Application(_)) && !admits(CallerKind::Application) {
                 return Err(PolicyRejection::TokenMissing);
             }
-            call.check(&bearer)?;
+            call.check(&caller)?;
         }
         Ok(Self {
-            bearer,
+            caller,
             headers,
             forward_authorization,
         })
@@ -118,9 +120,9 @@ impl Permit {
     /// # Errors
     /// [`PolicyRejection::NotPermitted`] or [`PolicyRejection::MethodNotAllowed`].
     pub fn for_session(user: UserId, call: &Call<'_>) -> Result<Self, PolicyRejection> {
-        let bearer = Bearer::User(user);
-        call.check(&bearer)?;
-        Ok(Self::without_headers(bearer))
+        let caller = Caller::User(user);
+        call.check(&caller)?;
+        Ok(Self::without_headers(caller))
     }
 
     /// Permits a request without credentials, if the operation is open to everyone.
@@ -133,8 +135,8 @@ impl Permit {
         if !call.found.access().admits(CallerKind::Anonymous) {
             return Err(PolicyRejection::NoCredentials);
         }
-        call.check(&Bearer::Anonymous)?;
-        Ok(Self::without_headers(Bearer::Anonymous))
+        call.check(&Caller::Anonymous)?;
+        Ok(Self::without_headers(Caller::Anonymous))
     }
 
     /// Permits a CORS preflight as anonymous on every path that somebody may call, whatever its methods and callers: a
@@ -147,10 +149,10 @@ impl Permit {
         match call.found {
             Found::Operation(_) | Found::OtherMethod(_) => {
                 call.check_caller()?;
-                Ok(Self::without_headers(Bearer::Anonymous))
+                Ok(Self::without_headers(Caller::Anonymous))
             }
             Found::Unlisted(access) if access != Access::NOBODY => {
-                Ok(Self::without_headers(Bearer::Anonymous))
+                Ok(Self::without_headers(Caller::Anonymous))
             }
             Found::Unlisted(_) | Found::Similar { .. } | Found::Ambiguous { .. } => {
                 Self::for_anonymous(call)
@@ -160,54 +162,61 @@ impl Permit {
 
     /// Permits a call that is only observed: without an identity, whatever verification found.
     pub fn danger_without_verification() -> Self {
-        Self::without_headers(Bearer::Observed)
+        Self::without_headers(Caller::Observed)
     }
 
     /// The kind of caller; `None` for an observed call, which is sent without an identity.
     pub fn kind(&self) -> Option<CallerKind> {
-        match self.bearer {
-            Bearer::Observed => None,
-            ref bearer => Some(bearer.kind()),
+        match self.caller {
+            Caller::Observed => None,
+            ref caller => Some(caller.kind()),
         }
     }
 
     /// Whether nothing is known of the caller.
     #[must_use]
     pub const fn is_anonymous(&self) -> bool {
-        matches!(self.bearer, Bearer::Anonymous | Bearer::Observed)
+        matches!(self.caller, Caller::Anonymous | Caller::Observed)
     }
 
     /// The user that the call acts for.
     pub fn user(&self) -> Option<&str> {
-        match &self.bearer {
-            Bearer::Consumer(access) => Some(access.user.as_str()),
-            Bearer::User(user) => Some(user.as_str()),
-            Bearer::Application(_) | Bearer::Anonymous | Bearer::Observed => None,
+        match &self.caller {
+            Caller::Consumer(access) => Some(access.user.as_str()),
+            Caller::Bearer(bearer) => bearer.user.as_ref().map(UserId::as_str),
+            Caller::User(user) => Some(user.as_str()),
+            Caller::Application(_) | Caller::Anonymous | Caller::Observed => None,
         }
     }
 
-    /// The consumer that signed.
+    /// The consumer that signed, or whose token it is.
     pub fn consumer(&self) -> Option<&ConsumerKey> {
-        match &self.bearer {
-            Bearer::Consumer(access) => Some(&access.consumer.key),
-            Bearer::Application(consumer) => Some(&consumer.key),
-            Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        match &self.caller {
+            Caller::Consumer(access) => Some(&access.consumer.key),
+            Caller::Application(consumer) => Some(&consumer.key),
+            Caller::Bearer(bearer) => Some(&bearer.consumer.key),
+            Caller::User(_) | Caller::Anonymous | Caller::Observed => None,
         }
     }
 
-    /// The access token that signed.
+    /// The name of the access token that signed, or of the Bearer token.
     pub fn token(&self) -> Option<&str> {
-        match &self.bearer {
-            Bearer::Consumer(access) => Some(&access.token),
-            Bearer::Application(_) | Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        match &self.caller {
+            Caller::Consumer(access) => Some(&access.token),
+            Caller::Bearer(bearer) => bearer.name.as_deref(),
+            Caller::Application(_) | Caller::User(_) | Caller::Anonymous | Caller::Observed => None,
         }
     }
 
     /// The end of that token; `None`: it has none.
     pub fn token_end(&self) -> Option<UnixTime> {
-        match &self.bearer {
-            Bearer::Consumer(access) => access.expires_at,
-            Bearer::Application(_) | Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        match &self.caller {
+            Caller::Consumer(access) => access.expires_at,
+            Caller::Application(_)
+            | Caller::Bearer(_)
+            | Caller::User(_)
+            | Caller::Anonymous
+            | Caller::Observed => None,
         }
     }
 
@@ -221,12 +230,13 @@ impl Permit {
         self.forward_authorization
     }
 
-    /// The values of the identity headers of a signed call; `Some(None)` if they are not valid in a field.
+    /// The values of the identity headers of a consumer's call; `Some(None)` if they are not valid in a field.
     pub fn identity(&self) -> Option<Option<&FieldValues>> {
-        match &self.bearer {
-            Bearer::Consumer(access) => Some(access.field_values()),
-            Bearer::Application(consumer) => Some(consumer.field_values()),
-            Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        match &self.caller {
+            Caller::Consumer(access) => Some(access.field_values()),
+            Caller::Application(consumer) => Some(consumer.field_values()),
+            Caller::Bearer(bearer) => Some(bearer.field_values()),
+            Caller::User(_) | Caller::Anonymous | Caller::Observed => None,
         }
     }
 }
@@ -244,10 +254,12 @@ fn headers(
     named.iter().filter_map(field).collect()
 }
 
-impl Bearer {
-    const fn kind(&self) -> CallerKind {
+impl Caller {
+    fn kind(&self) -> CallerKind {
         match self {
             Self::Consumer(_) => CallerKind::Consumer,
+            Self::Bearer(bearer) if bearer.user.is_some() => CallerKind::Consumer,
+            Self::Bearer(_) => CallerKind::Application,
             Self::Application(_) => CallerKind::Application,
             Self::User(_) => CallerKind::User,
             Self::Anonymous | Self::Observed => CallerKind::Anonymous,
@@ -259,6 +271,7 @@ impl Bearer {
         match self {
             Self::Consumer(access) => access.granted.contains(permission),
             Self::Application(consumer) => consumer.permissions.contains(permission),
+            Self::Bearer(bearer) => bearer.granted.contains(permission),
             Self::User(_) | Self::Anonymous | Self::Observed => true,
         }
     }

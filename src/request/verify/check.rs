@@ -212,10 +212,7 @@ impl<'v> Check<'v> {
         } = self;
         let values = |name: &[u8]| signature.values(request.parameters, name);
         let signed = (request.parameters, values);
-        let consumer = credential.consumer();
-        if consumer.enabled && !consumer.may_call_from(request.facts.address) {
-            return Err(VerifyRejection::ConsumerOutside.into());
-        }
+        credential.check_address(request.facts)?;
         rules.check_rights(purpose, &credential, now, signed, &mut First)?;
         if let Credential::AccessToken(access) = &credential {
             verifier.credentials.touch(access, now, request.caller);

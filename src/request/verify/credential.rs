@@ -7,10 +7,10 @@ use crate::{
     base::{clock::UnixTime, findings::Findings, secret::Secret},
     oauth::{LocationRule, ProtocolParameter, Selection},
     records::store::{
-        cached::{AccessCredentials, ConsumerCredentials, LocalAccess},
+        cached::{AccessCredentials, BearerCredentials, ConsumerCredentials, LocalAccess},
         record::{Dialect, RequestToken},
     },
-    request::route::TokenCall,
+    request::{parse::caller_facts::CallerFacts, route::TokenCall},
 };
 
 /// The purpose of a call, which decides which [`Credential`] has to sign it.
@@ -83,6 +83,8 @@ pub enum Credential {
     Consumer(Arc<ConsumerCredentials>),
     /// A consumer with a request token, for [`Purpose::AccessToken`].
     RequestToken(Box<RequestTokenCredentials>),
+    /// A Bearer token, for [`Purpose::Api`]. It signs nothing.
+    Bearer(Arc<BearerCredentials>),
 }
 
 /// Credentials as another thread gets them.
@@ -92,6 +94,7 @@ pub(super) enum SharedCredential {
     Application(Arc<ConsumerCredentials>),
     Consumer(Arc<ConsumerCredentials>),
     RequestToken(Box<RequestTokenCredentials>),
+    Bearer(Arc<BearerCredentials>),
 }
 
 impl From<&Credential> for SharedCredential {
@@ -101,6 +104,7 @@ impl From<&Credential> for SharedCredential {
             Credential::Application(consumer) => Self::Application(Arc::clone(consumer)),
             Credential::Consumer(consumer) => Self::Consumer(Arc::clone(consumer)),
             Credential::RequestToken(signer) => Self::RequestToken(signer.clone()),
+            Credential::Bearer(bearer) => Self::Bearer(Arc::clone(bearer)),
         }
     }
 }
@@ -112,6 +116,7 @@ impl From<SharedCredential> for Credential {
             SharedCredential::Application(consumer) => Self::Application(consumer),
             SharedCredential::Consumer(consumer) => Self::Consumer(consumer),
             SharedCredential::RequestToken(signer) => Self::RequestToken(signer),
+            SharedCredential::Bearer(bearer) => Self::Bearer(bearer),
         }
     }
 }
@@ -133,14 +138,36 @@ impl Credential {
             Self::AccessToken(access) => &access.consumer,
             Self::Application(consumer) | Self::Consumer(consumer) => consumer,
             Self::RequestToken(request) => &request.consumer,
+            Self::Bearer(bearer) => &bearer.consumer,
+        }
+    }
+
+    /// The access token that it has, or was exchanged for.
+    fn access(&self) -> Option<&AccessCredentials> {
+        match self {
+            Self::AccessToken(access) => Some(access),
+            Self::Bearer(bearer) => bearer.access.as_deref(),
+            Self::Application(_) | Self::Consumer(_) | Self::RequestToken(_) => None,
         }
     }
 
     pub(super) fn token_secret(&self) -> Option<Secret> {
         match self {
             Self::AccessToken(access) => Some(access.secret.clone()),
-            Self::Application(_) | Self::Consumer(_) => None,
+            Self::Application(_) | Self::Consumer(_) | Self::Bearer(_) => None,
             Self::RequestToken(request) => Some(request.token.secret.clone()),
+        }
+    }
+
+    /// Checks that the consumer may call from the address of the caller. A disabled one is rejected as such.
+    ///
+    /// # Errors
+    /// [`VerifyRejection::ConsumerOutside`]
+    pub(super) fn check_address(&self, facts: CallerFacts) -> Result<(), VerifyRejection> {
+        let consumer = self.consumer();
+        match consumer.enabled && !consumer.may_call_from(facts.address) {
+            true => Err(VerifyRejection::ConsumerOutside),
+            false => Ok(()),
         }
     }
 
@@ -158,7 +185,7 @@ impl Credential {
         if !self.consumer().enabled {
             findings.add(VerifyRejection::ConsumerDisabled)?;
         }
-        let Self::AccessToken(access) = self else {
+        let Some(access) = self.access() else {
             return Ok(());
         };
         let expired = access.expires_at.is_some_and(|at| now >= at);

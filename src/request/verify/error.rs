@@ -15,7 +15,7 @@ use crate::{
         nonce,
         store::{StoreError, is_of_logged_outage},
     },
-    request::parse::unseen_body::UnseenBody,
+    request::{bearer::BearerRejection, parse::unseen_body::UnseenBody},
     telemetry::{calls::facts::SenderProof, metrics::Verdict},
     wire::problem::{self, Problem},
 };
@@ -109,6 +109,9 @@ pub enum VerifyRejection {
     /// The nonce was used before.
     #[error("used nonce")]
     NonceUsed,
+    /// A Bearer token is not accepted.
+    #[error(transparent)]
+    Bearer(BearerRejection),
 }
 
 impl VerifyRejection {
@@ -129,6 +132,7 @@ impl VerifyRejection {
             | Self::BodyNotSeen(_)
             | Self::TypeNotSeen => Verdict::SignatureInvalid,
             Self::NonceUsed => Verdict::NonceUsed,
+            Self::Bearer(rejection) => rejection.verdict(),
         }
     }
 
@@ -154,6 +158,7 @@ impl VerifyRejection {
             | Self::TokenExpired
             | Self::TokenRevoked
             | Self::NonceUsed => unauthorized,
+            Self::Bearer(rejection) => rejection.problem(),
             Self::ConsumerKeySpaced => unauthorized.advise(
                 "oauth_consumer_key has white space at an end, which no key has: take it off, and off the secret too",
             ),
@@ -309,6 +314,7 @@ pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
         Err(VerifyError::Rejection(rejection)) => match rejection {
             Rejection::ConsumerUnknown
             | Rejection::ConsumerKeySpaced
+            | Rejection::Bearer(_)
             | Rejection::BodyNotSeen(_)
             | Rejection::TypeNotSeen => Sender::default(),
             Rejection::TimestampOutsideWindow { proof, .. } => {

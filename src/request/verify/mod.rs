@@ -5,6 +5,7 @@
 //! An unknown consumer or token costs the same work as a known one.
 
 pub mod advice;
+mod bearer;
 mod check;
 pub mod clock;
 mod credential;
@@ -27,6 +28,7 @@ use std::{
 use self::{advice::Adviser, check::Check, nonces::Nonces, skew::Skews};
 pub use self::{
     advice::{Advice, UnreadBody},
+    bearer::BearerRequest,
     check::Verification,
     credential::{Credential, Purpose, RequestTokenCredentials},
     error::{ComparedTexts, Sender, VerifyError, VerifyFault, VerifyRejection, sender},

@@ -153,6 +153,7 @@ pub(super) fn prove(
             let keys = keys.iter().map(|(age, key)| (*age, key.into()).into());
             try_keys(request, keys, rsa, selections, sets)
         }
+        Credential::Bearer(_) => None,
     })
 }
 

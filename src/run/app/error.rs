@@ -15,6 +15,7 @@ use crate::{
     base::{language::PageFileError, random::NoRandomness, tls::TlsFileError},
     operator::admin::tokens::TokenFileError,
     records::store::{OpenProblem, StoreError, StoreOpenError, redis, settings::StoreSettingError},
+    request::bearer,
     run::config::Config,
     telemetry::conditions::Condition,
     wire::server::tls::TlsError,
@@ -41,6 +42,9 @@ pub enum StartError {
     /// The keys that sign JWTs.
     #[error("identity.assertion.key_files: {0}")]
     Keys(#[from] TlsFileError),
+    /// The issuers of Bearer tokens.
+    #[error(transparent)]
+    Bearer(#[from] bearer::SetupError),
     /// The files of the pages.
     #[error(transparent)]
     Theme(#[from] PageFileError),
@@ -139,6 +143,7 @@ impl StartError {
             self,
             Self::Tls(_)
                 | Self::Keys(_)
+                | Self::Bearer(_)
                 | Self::Theme(_)
                 | Self::AdminToken(_)
                 | Self::ApiLoop(_)

@@ -122,6 +122,11 @@ pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     if let Some(key) = &config.lookup.private_key {
         findings.mode("store.lookup.private_key", key);
     }
+    for issuer in &config.issuer {
+        if let Some(file) = &issuer.client_secret_file {
+            findings.mode("bearer.issuer.client_secret_file", file);
+        }
+    }
     for (key, file) in config.admin.token_files() {
         findings.mode(key, file);
     }

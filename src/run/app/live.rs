@@ -16,12 +16,13 @@ use crate::{
         manage::{Management, RecordDefaults},
     },
     provider::{
-        endpoints::Endpoints,
+        endpoints::{Endpoints, TOKEN_TYPE},
         login::header::UserHeaders,
         pages::{PageRules, Pages, cookie_names},
         respond::theme::{Theme, ThemeRules},
     },
     request::{
+        bearer::{BearerTokens, OwnTokens, SetupError},
         forward::{ForwardParams, pool::PoolParams},
         identity::keys::Keys,
         parse::origin::Origins,
@@ -66,7 +67,7 @@ pub fn live(
         sunset: sunset.clone(),
         exchange: keys
             .as_ref()
-            .and_then(|keys| config.exchange.exchange(keys)),
+            .and_then(|keys| config.exchange.exchange(keys, config.bearer.own)),
         clock: services.clock.clone(),
     };
     let mut pages = page_rules(config, &origins, Arc::clone(&theme));
@@ -81,6 +82,7 @@ pub fn live(
     let authorizer = Authorizer {
         verifier: Arc::clone(&services.verifier),
         verify,
+        bearer: bearer(config, &origins.base.origin, keys.as_ref(), services)?,
         pages: Pages::new(pages, services.pages.clone()),
         flow: flow.clone(),
         origins: Arc::clone(&origins),
@@ -123,6 +125,29 @@ pub fn live(
         jwk_set: keys.map(|keys| keys.set),
         origins,
     })
+}
+
+/// Makes the rules by which Bearer tokens are verified, if any are accepted; `base` is the issuer of our own.
+///
+/// # Errors
+/// A file of an issuer.
+fn bearer(
+    config: &Config,
+    base: &Origin,
+    keys: Option<&Keys>,
+    services: &Services,
+) -> Result<Option<Arc<BearerTokens>>, SetupError> {
+    let audience = config.exchange.audience.as_deref().zip(keys);
+    let own = audience.filter(|_| config.bearer.own);
+    let own = own.map(|(audience, keys)| OwnTokens {
+        issuer: base.to_string(),
+        audience,
+        token_type: TOKEN_TYPE,
+        jwk_set: &keys.set,
+    });
+    let before = services.bearer.load();
+    let made = BearerTokens::new(own.as_ref(), &config.issuer, before.as_deref())?;
+    Ok(made.map(Arc::new))
 }
 
 /// Makes the backend of the admin API and the console, if they are on.

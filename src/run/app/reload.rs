@@ -176,6 +176,7 @@ impl App {
     fn swap(&mut self, swap: Swap) {
         let shared = &self.common.shared;
         let live = Arc::new(swap.live);
+        self.services.bearer.store(live.authorizer.bearer.clone());
         let before = shared.live.swap(Arc::clone(&live));
         let labels = live.authorizer.operations.labels();
         for operation in before.authorizer.operations.labels() {

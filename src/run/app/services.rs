@@ -5,7 +5,7 @@ mod store;
 
 use std::{io, sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::{task::spawn_blocking, time::Instant};
 
 use self::nonces::{open_window, shared_window};
@@ -36,6 +36,7 @@ use crate::{
         },
     },
     request::{
+        bearer::BearerTokens,
         rejections::Rejections,
         verify::{Verifier, nonces::Nonces},
     },
@@ -61,6 +62,8 @@ pub struct Services {
     pub nonces: Arc<Nonces>,
     /// Verifies signed requests.
     pub verifier: Arc<Verifier>,
+    /// The rules of Bearer tokens in effect, if any are accepted.
+    pub bearer: ArcSwapOption<BearerTokens>,
     /// The services of the pages.
     pub pages: PageServices,
     /// The metrics.
@@ -210,6 +213,7 @@ pub async fn open(
         feed,
         nonces,
         verifier,
+        bearer: ArcSwapOption::empty(),
         pages,
         metrics,
         conditions,

@@ -197,6 +197,7 @@ impl Bound {
         let listener = first(&addresses);
         watch::watch(&services);
         let live = live::live(&config, listener, &services)?;
+        services.bearer.store(live.authorizer.bearer.clone());
         let passwords = PasswordPool::start(1, PasswordPool::QUEUE).map_err(StartError::System)?;
         let console = console(&config, &services);
         let control = Arc::new(Control::new(services.clock.clone(), passwords, console));

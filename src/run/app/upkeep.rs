@@ -65,6 +65,14 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         }
         Ok(())
     });
+    every(tasks, LOOK_EVERY, services, None, async |services| {
+        let trouble = match services.bearer.load_full() {
+            Some(tokens) => tokens.trouble().await,
+            None => None,
+        };
+        services.conditions.set(Condition::Issuer, trouble);
+        Ok(())
+    });
     let uses = Some(Condition::LastUses);
     every(tasks, FLUSH_EVERY, services, uses, async |services| {
         Ok(services.credentials.flush_uses().await?)

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     base::clock::Clock,
     operator::admin::{check_host, readiness, text},
-    provider::respond::{self, Failure, Format, OwnResponse, frame::Frame, theme::Theme},
+    provider::respond::{self, Failure, Format, OwnResponse, Schemes, frame::Frame, theme::Theme},
     records::store::StoreError,
     request::parse::origin::Origins,
     run::config::{Config, FORWARD_AUTH},
@@ -257,7 +257,8 @@ impl NotReady {
     fn respond(&self, request: &Request<RequestBody>) -> OwnResponse {
         let failure = |failure: &Failure| {
             let frame = Frame::in_english(Theme::plain());
-            respond::failure(failure, frame, Format::preferred_by(request.headers()), "")
+            let format = Format::preferred_by(request.headers());
+            respond::failure(failure, frame, format, "", Schemes::OAuth)
         };
         let (is_probe, any_host) = match self.kind {
             Kind::Public => return failure(&StoreError::Unavailable(Box::new(NotOpen)).into()),

@@ -51,6 +51,7 @@ use crate::{
         },
     },
     request::{
+        bearer::settings::{BearerSettings, IssuerSettings},
         forward::settings::{UpstreamSettings, UpstreamTlsSettings},
         identity::settings::{AssertionSettings, IdentitySettings},
         parse::settings::{ProxySettings, ServiceSettings},
@@ -146,6 +147,8 @@ config! {
     identity: IdentitySettings,
     assertion: AssertionSettings,
     exchange: ExchangeSettings,
+    bearer: BearerSettings,
+    issuer: [IssuerSettings],
     sunset: SunsetSettings,
     brown_out: [BrownOutSettings],
     consent: ConsentSettings,

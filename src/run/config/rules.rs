@@ -109,6 +109,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
         identity_headers,
         parameter_headers,
         signed_identity,
+        bearer,
         sunset,
         token_response,
         permissions,
@@ -507,6 +508,55 @@ fn signed_identity(config: &Config, found: &mut Findings) {
             "missing, since upstream.api_url has no origin; name the recipient of the assertion";
         ["exchange.audience"] if exchange.audience.is_some() && !has_keys =>
             "nothing signs the tokens of the exchange; name a key in identity.assertion.key_files";
+    }
+}
+
+/// Bearer tokens come over TLS, and each issuer is checked in one way.
+fn bearer(config: &Config, found: &mut Findings) {
+    let issuers = &config.issuer;
+    let is_on = config.bearer.own || !issuers.is_empty();
+    let in_clear = |url: &&HttpUrl| !url.origin.is_https() && !url.origin.is_loopback();
+    let service = &config.service;
+    let base = service.base_url.clone().map(HttpUrl::from);
+    let base = base.iter().filter(|_| service.public_api_urls.is_empty());
+    let in_clear = service.public_api_urls.iter().chain(base).find(in_clear);
+    report! { found;
+        ["service.public_api_urls"] if let Some(url) = in_clear.filter(|_| is_on) =>
+            "Bearer tokens would come to {url} in clear; write https://, or leave [bearer] out";
+        ["bearer.own"] if config.bearer.own && config.exchange.audience.is_none() =>
+            "there is no exchange whose tokens it could accept; set exchange.audience, or leave it out";
+    }
+    for (index, issuer) in issuers.iter().enumerate() {
+        let key = |name: &str| item_key("bearer.issuer", index, name);
+        let (keys, asked) = (&issuer.jwks_url, &issuer.introspection_url);
+        let ways = [keys.is_some(), issuer.jwks_file.is_some(), asked.is_some()];
+        let ways = ways.into_iter().filter(|is_written| *is_written).count();
+        let earlier = &issuers[..index];
+        let is_own = |origin: &Origin| config.bearer.own && origin.to_string() == issuer.issuer.0;
+        let client = [
+            issuer.client_id.is_some(),
+            issuer.client_secret_file.is_some(),
+        ];
+        let url = keys.as_ref().or(asked.as_ref());
+        let is_https = url.is_some_and(|url| url.server.tcp().is_some_and(Origin::is_https));
+        report! { found;
+            [&key("issuer")] if earlier.iter().any(|other| other.issuer == issuer.issuer) =>
+                "it is written twice; write it once, with all its audiences";
+            [&key("issuer")] if service.base_url.as_ref().is_some_and(is_own) =>
+                "it is service.base_url, the issuer of our exchange; leave it out";
+            [&key("jwks_url")] if ways != 1 =>
+                "each issuer has one of jwks_url, jwks_file and introspection_url; write one";
+            [&key("jwks_url")] if keys.as_ref().is_some_and(EndpointUrl::is_in_clear) =>
+                "who changes the keys on their way could sign tokens; write https://";
+            [&key("introspection_url")] if asked.as_ref().is_some_and(EndpointUrl::is_in_clear) =>
+                "tokens would cross the network in clear; write https://";
+            [&key("introspection_url")] if asked.is_some() && earlier.iter().any(|it| it.introspection_url.is_some()) =>
+                "another issuer has one, and a token that is not a JWT does not say whose it is; leave one out";
+            [&key("client_id")] if client != [asked.is_some(); 2] =>
+                "client_id, client_secret_file and introspection_url go together; write all of them or none";
+            [&key("ca")] if !issuer.ca.is_empty() && !is_https =>
+                "no URL of this issuer is https://, so there is no TLS; leave it out, or write https://";
+        }
     }
 }
 

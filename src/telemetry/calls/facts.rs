@@ -109,6 +109,16 @@ pub enum SenderProof {
     None,
 }
 
+/// How the consumer of a call proves itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Door {
+    /// By a signature of OAuth 1.0a.
+    Signature,
+    /// By a Bearer token of OAuth 2.
+    Bearer,
+}
+
 /// A rule about callers, other than `permission`, by its key: of `[[operation]]`, or of the record of the consumer if that is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -218,6 +228,7 @@ macro_rules! words {
 words!(
     Verdict,
     SenderProof,
+    Door,
     OperationRule,
     OtherSecret,
     HttpVersion,

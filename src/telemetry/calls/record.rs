@@ -6,7 +6,9 @@ use std::{borrow::Cow, net::IpAddr, time::Duration};
 use serde::{Serialize, Serializer};
 
 use super::{
-    facts::{Fact, HttpVersion, OperationRule, OtherSecret, Reason, SenderProof, Shown, Upgrade},
+    facts::{
+        Door, Fact, HttpVersion, OperationRule, OtherSecret, Reason, SenderProof, Shown, Upgrade,
+    },
     verdict::{Outcome, Verdict},
 };
 use crate::oauth::{Deviation, DeviationSet, diagnosis::Diagnosed};
@@ -87,6 +89,8 @@ facts! {
     request_id: Option<Cow<'a, str>> as bare,
     /// The label of the operation.
     operation: Option<Cow<'a, str>>,
+    /// How its consumer proves itself, where that may be by a Bearer token.
+    door: Option<Door>,
     /// What a rejected call proves of the consumer that it names.
     proof: Option<SenderProof>,
     /// The secret of the consumer that it is signed with, if that is not the current one.
@@ -225,6 +229,7 @@ impl CallRecord<'_> {
     pub fn lacks_token(&self) -> bool {
         self.reason() == Verdict::TokenRejected
             && self.named_token().unwrap_or_default().is_empty()
+            && self.door != Some(Door::Bearer)
             && !self.is_of_page()
     }
 

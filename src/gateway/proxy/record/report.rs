@@ -15,7 +15,7 @@ use crate::{
     },
     telemetry::{
         calls::{
-            facts::{HttpVersion, OperationRule, OtherSecret, Reason, Upgrade},
+            facts::{Door, HttpVersion, OperationRule, OtherSecret, Reason, Upgrade},
             record::CallRecord,
         },
         causes::causes,
@@ -130,6 +130,18 @@ impl RequestRecord {
         if let (Some(consumer), is_verified) = self.consumer() {
             let metrics = &self.current.shared.metrics;
             metrics.consumer(consumer, is_verified, is_rejected);
+            if let (Some(door), true, false) = (self.door(), is_verified, is_rejected) {
+                metrics.door(consumer, door);
+            }
+        }
+    }
+
+    /// How its consumer proves itself, where Bearer tokens are accepted.
+    fn door(&self) -> Option<Door> {
+        self.current.live.authorizer.bearer.as_ref()?;
+        match self.facts.is_bearer {
+            true => Some(Door::Bearer),
+            false => self.consumer().0.map(|_| Door::Signature),
         }
     }
 
@@ -157,6 +169,7 @@ impl RequestRecord {
             address: self.address.filter(|_| self.address != self.peer),
             request_id: Some(self.request_id.as_str().into()),
             operation: Some(self.served.label(operations).into()),
+            door: self.door(),
             secret: (self.facts.sender.previous_secret).then_some(OtherSecret::Previous),
             http: HttpVersion::from_head(self.version),
             upgrade: self.dropped_upgrade.then_some(Upgrade::Dropped),

@@ -15,7 +15,7 @@ use crate::{
     provider::respond::OwnResponse,
     request::rejections::{BaseStrings, KeptCall},
     telemetry::calls::{
-        facts::{OtherSecret, SenderProof},
+        facts::{Door, OtherSecret, SenderProof},
         record::CallRecord,
     },
 };
@@ -49,6 +49,7 @@ pub(super) fn href(one: &KeptCall) -> String {
 /// What a call proves of the consumer that it names.
 pub(super) fn proof(call: &CallRecord<'_>) -> Tag {
     match call.proof.unwrap_or_default() {
+        SenderProof::Verified if call.door == Some(Door::Bearer) => Tag::new("token right", ""),
         SenderProof::Verified if call.is_fault() => Tag::new("signature right", ""),
         SenderProof::Verified => Tag::new("signature right", "good"),
         SenderProof::Secrets => Tag::new("made with its secrets", "warn"),
@@ -135,6 +136,7 @@ fn facts(one: &KeptCall) -> Vec<(&'static str, String)> {
             call.observed().map(|it| it.as_str().to_owned()),
         ),
         ("Operation", text(call.operation.as_deref())),
+        ("Door", call.door.map(|door| <&str>::from(door).to_owned())),
         (
             "Missing permission",
             text(call.missing_permission.as_deref()),

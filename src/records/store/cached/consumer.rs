@@ -59,6 +59,9 @@ pub struct ConsumerCredentials {
     stamp: Stamp,
 }
 
+/// The kind of use that is a Bearer token; those of signatures are smaller.
+const BY_BEARER: u8 = u8::MAX;
+
 /// Which secret of a consumer it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretAge {
@@ -154,18 +157,30 @@ impl ConsumerCredentials {
             .note(now, (method as u8) << 1 | dialect as u8, ())
     }
 
+    /// Notes a use of a Bearer token in the same way.
+    pub(super) fn touch_by_bearer(&self, now: UnixTime) -> bool {
+        self.last_use.note(now, BY_BEARER, ())
+    }
+
     /// Takes the use for writing.
     pub(super) fn take_use(&self) -> Option<ConsumerUse> {
         let (last_used_at, how, ()) = self.last_use.take()?;
-        let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
+        let (method, dialect) = match how {
+            BY_BEARER => ("Bearer", None),
+            _ => {
+                let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
+                let dialect = match how & 1 {
+                    0 => Dialect::Rfc5849,
+                    _ => Dialect::Legacy,
+                };
+                (method.as_str(), Some(dialect))
+            }
+        };
         Some(ConsumerUse {
             consumer: self.key.clone(),
             last_used_at,
-            method: Some(method.as_str().to_owned()),
-            dialect: Some(match how & 1 {
-                0 => Dialect::Rfc5849,
-                _ => Dialect::Legacy,
-            }),
+            method: Some(method.to_owned()),
+            dialect,
         })
     }
 

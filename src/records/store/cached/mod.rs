@@ -7,6 +7,7 @@
 
 mod access;
 mod at_hand;
+mod bearer;
 mod consumer;
 mod field_values;
 mod last_use;
@@ -21,6 +22,7 @@ use parking_lot::Mutex;
 
 pub use access::AccessCredentials;
 pub use at_hand::{LocalAccess, LookupTime};
+pub use bearer::{BearerClaims, BearerCredentials, BearerToken};
 pub use consumer::{ConsumerCredentials, SecretAge};
 pub use field_values::{CachedAssertion, FieldValues};
 pub use records::Counts;
@@ -77,6 +79,7 @@ pub struct Cached {
     clock: Clock,
     consumers: RecordCache<ConsumerCredentials>,
     access: RecordCache<AccessCredentials>,
+    bearers: RecordCache<BearerToken>,
     announced: Arc<Announced>,
     dummy: SigningKey,
     uses: UseList<AccessCredentials>,
@@ -92,6 +95,7 @@ impl Cached {
             clock,
             consumers: RecordCache::new(settings, Arc::clone(&announced)),
             access: RecordCache::new(settings, Arc::clone(&announced)),
+            bearers: bearer::cache(settings, Arc::clone(&announced)),
             announced,
             // Its secrets are as long as issued ones, so that it takes as much time. It verifies no request.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
@@ -316,6 +320,7 @@ impl Cached {
         self.announced.advance_everything();
         self.consumers.clear();
         self.access.clear();
+        self.bearers.clear();
     }
 
     /// Notes that all changes up to `at` have been given to [`Self::forget`].

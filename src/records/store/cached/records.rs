@@ -186,7 +186,7 @@ impl<V: CacheEntry> RecordCache<V> {
             return Ok(Some(entry));
         }
         self.counts.misses.inc();
-        let stamp = || Stamp::new(self.announced.generation.load(SeqCst), now);
+        let stamp = || self.stamp(now);
         for _ in 0..ATTEMPTS {
             let outcome = self.reads.try_get_with(Arc::from(key), async {
                 let (stamp, old) = (stamp(), self.known(key));
@@ -233,6 +233,17 @@ impl<V: CacheEntry> RecordCache<V> {
         found
             .map(|found| found.map(Arc::new))
             .inspect_err(|_| self.counts.errors.inc())
+    }
+
+    /// The stamp of an entry that is made from now on.
+    pub(super) fn stamp(&self, now: UnixTime) -> Stamp {
+        Stamp::new(self.announced.generation.load(SeqCst), now)
+    }
+
+    /// Keeps an entry that was not read with [`Self::find`].
+    pub(super) fn keep_new(&self, new: V, now: UnixTime) -> Arc<V> {
+        let old = self.known(new.key());
+        self.keep(new, old, now)
     }
 
     /// Keeps what was read, or the old entry if it is the same: entries that depend on it need not be read again.

@@ -3,8 +3,9 @@
 use super::*;
 
 /// The other keys of an item that have to be written.
-fn required(list: &str, name: &str) -> String {
+pub(super) fn required(list: &str, name: &str) -> String {
     let keys: &[_] = match list {
+        "bearer.issuer" => &["issuer = 'a'", "audience = 'b'"],
         "operation" => &["path = '/a'"],
         "sunset.brownout" => &[
             "from = 2020-01-01T00:00:00Z",
@@ -115,6 +116,8 @@ fn example_file_shows_each_key_once() {
     assert_eq!(
         keys,
         [
+            // It is written beside the other two ways to check a token.
+            "bearer.issuer[1].jwks_url",
             "login.url",
             "nonce.url",
             "operation[1].framed_by",

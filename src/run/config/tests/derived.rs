@@ -1,6 +1,6 @@
 //! Defaults, values that follow from other keys, and keys that a reload cannot change.
 
-use super::*;
+use super::{declared::required, *};
 use crate::base::rate::Rate;
 use crate::base::settings::{DataPath, Directories};
 use crate::records::nonce::settings::NonceScope;
@@ -50,8 +50,8 @@ fn a_body_of_a_described_request_is_verified_below_the_size_at_which_it_may_be_c
 #[test]
 fn every_relative_path_belongs_to_the_directory_of_the_file() {
     let types = SECTIONS.iter().flat_map(|section| {
-        let types = section.keys.iter().map(|key| key.value_type);
-        section.full_keys().zip(types)
+        let keys = section.keys.iter();
+        keys.map(move |key| (section, key))
     });
     let directory = Path::new("/etc/cs");
     let directories = Directories {
@@ -59,13 +59,23 @@ fn every_relative_path_belongs_to_the_directory_of_the_file() {
         data: directory,
     };
     // A URL does not print.
-    let paths: Vec<String> = types
-        .filter(|(key, value)| {
-            let resolved = (value.resolved)("relative.file".into(), directories);
-            resolved == Ok("/etc/cs/relative.file".into()) && !key.ends_with("url")
+    let mut paths: Vec<String> = types
+        .filter(|(_, key)| {
+            let resolved = (key.value_type.resolved)("relative.file".into(), directories);
+            resolved == Ok("/etc/cs/relative.file".into()) && !key.name.ends_with("url")
         })
-        .map(|(key, _)| format!("{key} = \"relative.file\"\n"))
+        .map(|(section, key)| {
+            let (list, name) = (section.name, key.name);
+            match section.list {
+                true => {
+                    let required = required(list, name);
+                    format!("[[{list}]]\n{required}{name} = \"relative.file\"\n")
+                }
+                false => format!("{list}.{name} = \"relative.file\"\n"),
+            }
+        })
         .collect();
+    paths.sort_by_key(|text| text.starts_with("[["));
     let text = format!("{MINIMAL}{}", paths.concat());
     let mut written = Written::read(&text, "c", no_environment(), directory).unwrap();
     let config = Config::read(&mut written).unwrap();
