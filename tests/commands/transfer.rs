@@ -556,7 +556,7 @@ fn keys_of_an_existing_system_are_imported_with_all_their_facts() {
     );
     // The password comes later.
     workspace
-        .run_with("user passwd alice --password-stdin", "x")
+        .run_with("user passwd alice --password-stdin", "another horse")
         .done();
     // The same file comes again: it says nothing about the password.
     let again = workspace.run_with("import -", file);
