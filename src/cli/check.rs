@@ -356,15 +356,17 @@ fn admin_api(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     }
     let kinds = match tokens {
         None => "off: no admin.token_file".to_owned(),
-        Some(tokens) => match [TokenKind::Write, TokenKind::Read].map(|kind| tokens.count(kind)) {
-            [1, 0] => "one token, which writes".to_owned(),
-            [1, 1] => "two tokens: one that writes, one that reads".to_owned(),
-            [writing, 0] => format!("{writing} tokens that write"),
-            [writing, reading] => {
-                let all = writing + reading;
-                format!("{all} tokens: {writing} to write, {reading} to read")
-            }
-        },
+        Some(tokens) => {
+            let kinds = [
+                (TokenKind::Write, "write"),
+                (TokenKind::Read, "read"),
+                (TokenKind::Lookup, "report changes of a look-up"),
+            ];
+            let counts = kinds.map(|(kind, act)| (tokens.count(kind), act));
+            let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+            let counts = counts.map(|(count, act)| format!("{count} to {act}"));
+            format!("tokens: {}", Vec::from_iter(counts).join(", "))
+        }
     };
     Ok(kinds)
 }
@@ -431,10 +433,11 @@ async fn ask(
     let findings = store.findings().await?.into_iter();
     warnings.extend(findings.map(|finding| format!("store.url: {finding}")));
     let mut text = format!("{location} answers");
-    if store
-        .consumers(&Default::default(), None, 1)
-        .await?
-        .is_empty()
+    if config.lookup.url.is_none()
+        && store
+            .consumers(&Default::default(), None, 1)
+            .await?
+            .is_empty()
     {
         text += ", without any consumer: countersign consumer add registers one";
     }

@@ -55,8 +55,8 @@ struct Endpoint {
     authorization: HeaderValue,
     /// The cause, while the application fails.
     failing: Mutex<Option<String>>,
-    /// A record of another name was logged; any caller can cause one.
-    other_is_logged: AtomicBool,
+    /// A record of another name, and a token of another consumer, were logged; any caller can cause one.
+    other_is_logged: [AtomicBool; 2],
 }
 
 /// Why the application cannot be asked.
@@ -196,7 +196,7 @@ impl Lookup {
             authorization: authorization(secret_file)?,
             // Until it has answered once.
             failing: Mutex::new(Some("it was not asked yet".to_owned())),
-            other_is_logged: AtomicBool::new(false),
+            other_is_logged: Default::default(),
         }))))
     }
 
@@ -255,7 +255,7 @@ impl Lookup {
             if let LookupFault::Record { name, problem } = &fault {
                 tracing::warn!(name, %problem, "a response of store.lookup.url cannot be used");
             }
-            StoreError::Unavailable(Box::new(ExternalFault("store.lookup.url", fault.into())))
+            StoreError::External(Arc::new(ExternalFault("store.lookup.url", fault.into())))
         })
     }
 }
@@ -281,10 +281,21 @@ impl ExternalRecords for Lookup {
         let found = self
             .find(&Asked::token(token, consumer), is_refresh)
             .await?;
-        Ok(found.and_then(|record| match record {
+        let token = found.and_then(|record| match record {
             Record::AccessToken(token) => Some(token),
             _ => None,
-        }))
+        });
+        if let (Some(token), Some(consumer)) = (&token, consumer)
+            && token.consumer != *consumer
+            && !self.0.other_is_logged[1].swap(true, Relaxed)
+        {
+            let (name, of) = (RedactedToken(&token.token), &token.consumer);
+            tracing::warn!(
+                %name, %of, %consumer,
+                "a token of store.lookup.url is of another consumer than the call; write the consumer's key, not a number of a row (logged once)"
+            );
+        }
+        Ok(token)
     }
 }
 
@@ -325,7 +336,7 @@ impl Endpoint {
         if let Some(Value::String(found)) = members.get(name)
             && found != asked.name
         {
-            return match self.other_is_logged.swap(true, Relaxed) {
+            return match self.other_is_logged[0].swap(true, Relaxed) {
                 true => Ok(None),
                 false => unused(
                     "it has another name, as a comparison without case finds it (logged once)",

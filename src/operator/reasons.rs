@@ -134,7 +134,7 @@ pub fn advice(call: &CallRecord<'_>) -> String {
     }
     match respond::mistake::advice(call) {
         Ok(text) => format!("Tell its developer: {text}."),
-        Err(ours) => ours.to_owned(),
+        Err(ours) => ours.into_owned(),
     }
 }
 

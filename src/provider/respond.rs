@@ -91,8 +91,8 @@ pub enum Failure {
     #[error(transparent)]
     Upstream(ForwardFault),
     /// A fault: the store fails.
-    #[error("store unavailable")]
-    Store(#[source] StoreError),
+    #[error(transparent)]
+    Store(StoreError),
     /// A fault: nothing can be given out.
     #[error(transparent)]
     NoRandomness(NoRandomness),
@@ -251,9 +251,9 @@ impl Failure {
             Self::Upstream(fault) => fault.verdict(),
             Self::Busy
             | Self::Ending
-            | Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => {
-                Verdict::Unavailable
-            }
+            | Self::Store(
+                StoreError::Unavailable(_) | StoreError::External(_) | StoreError::Unopened(_),
+            ) => Verdict::Unavailable,
             Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) => Verdict::InternalError,
         }
     }
@@ -273,9 +273,9 @@ impl Failure {
             Self::Busy | Self::Ending => Problem::unavailable(self.verdict(), problem::SOON),
             Self::Unverifiable(fault) => fault.problem(),
             Self::Upstream(fault) => fault.problem(),
-            Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => {
-                Problem::unavailable(self.verdict(), problem::OUTAGE)
-            }
+            Self::Store(
+                StoreError::Unavailable(_) | StoreError::External(_) | StoreError::Unopened(_),
+            ) => Problem::unavailable(self.verdict(), problem::OUTAGE),
             Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) => {
                 Problem::plain(500, self.verdict())
             }

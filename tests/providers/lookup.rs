@@ -21,9 +21,10 @@ const MAGENTO_KEY: &str = "0123456789abcdef0123456789abcdef";
 
 const LIBRARY: &str = "CREATE DATABASE library; USE library;
 CREATE TABLE clients (client_key VARCHAR(64) PRIMARY KEY, client_secret VARCHAR(64), name VARCHAR(80), callback VARCHAR(200), active BOOL);
-CREATE TABLE access_tokens (token VARCHAR(64) PRIMARY KEY, secret VARCHAR(64), client_key VARCHAR(64), user_id INT, realms VARCHAR(80));
+CREATE TABLE access_tokens (token VARCHAR(64) PRIMARY KEY, secret VARCHAR(64), client_key VARCHAR(64), user_id INT, realms VARCHAR(80),
+    revoked_at DATETIME NULL);
 INSERT INTO clients VALUES ('reader', 'the secret', 'M\u{fc}nchner \"B\u{fc}cherei\"', 'https://reader.example/ready', TRUE);
-INSERT INTO access_tokens VALUES ('living', 'token secret', 'reader', 4711, 'read write');";
+INSERT INTO access_tokens VALUES ('living', 'token secret', 'reader', 4711, 'read write', NULL);";
 
 const MAGENTO: &str = "CREATE DATABASE magento; USE magento;
 CREATE TABLE oauth_consumer (entity_id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP NULL,

@@ -114,7 +114,9 @@ impl ManageError {
     #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
-            Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => 503,
+            Self::Store(
+                StoreError::Unavailable(_) | StoreError::External(_) | StoreError::Unopened(_),
+            ) => 503,
             Self::Store(StoreError::Broken(_)) | Self::Randomness(_) => 500,
             Self::Invalid(_)
             | Self::EmptySecret

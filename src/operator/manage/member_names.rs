@@ -59,14 +59,15 @@ pub(crate) fn hint_if_unknown(kind: &str, name: &str) -> Option<String> {
     is_unknown.then(|| hint(name, known))
 }
 
-/// A known name that ends with the unknown one, or differs from it by a few typing mistakes; otherwise a list of all names.
+/// A known name of which one of the two is the end of the other, or that differs by a few typing mistakes; otherwise a list of all names.
 fn hint(unknown: &str, mut known: Vec<&str>) -> String {
     known.retain(|name| !name.ends_with("_base64"));
-    known.sort_by_key(|name| damerau_levenshtein(unknown, name));
+    let distance = |name: &&&str| damerau_levenshtein(unknown, name);
     let is_near = |name: &&&str| {
-        name.ends_with(unknown) || damerau_levenshtein(unknown, name) <= name.len().div_ceil(3)
+        let is_end = name.ends_with(unknown) || unknown.ends_with(&format!("_{name}"));
+        is_end || distance(name) <= name.len().div_ceil(3)
     };
-    match known.iter().find(is_near) {
+    match known.iter().filter(is_near).min_by_key(distance) {
         Some(near) => format!(", did you mean {near}?"),
         None => format!("; the fields are {}", known.join(", ")),
     }

@@ -1,5 +1,7 @@
 //! Why a call was rejected, in words: the mistake, and the advice for the developer of the consumer.
 
+use std::borrow::Cow;
+
 use super::advice::usual;
 use crate::{
     base::clock,
@@ -116,9 +118,9 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
 ///
 /// # Errors
 /// What concerns the operator instead.
-pub fn advice(call: &CallRecord<'_>) -> Result<String, &'static str> {
+pub fn advice(call: &CallRecord<'_>) -> Result<String, Cow<'static, str>> {
     if let Some(of_people) = on_a_page(call) {
-        return Err(of_people);
+        return Err(of_people.into());
     }
     match call.diagnosis {
         Diagnosed::Known(mistake) => return Ok(mistake.advice().to_owned()),
@@ -151,14 +153,15 @@ pub fn advice(call: &CallRecord<'_>) -> Result<String, &'static str> {
             ));
         }
         Some(OperationRule::Access) => {
-            return Err(match call.named_token() {
+            let ours = match call.named_token() {
                 Some(_) => {
                     "To allow it, add \"consumer\" to this operation’s access. Otherwise nothing to do."
                 }
                 None => {
                     "To allow it, add \"application\" to this operation’s access. Otherwise nothing to do."
                 }
-            });
+            };
+            return Err(ours.into());
         }
         None => {}
     }
@@ -174,9 +177,12 @@ pub fn advice(call: &CallRecord<'_>) -> Result<String, &'static str> {
         (Verdict::SignatureInvalid, _) => Ok(
             "compare consumer secret and token secret; then check one request as it went over the wire".to_owned(),
         ),
-        (Verdict::ConsumerKeyRefused, _) => Err("Enable it, or tell its developer that its access has ended."),
+        (Verdict::ConsumerKeyRefused, _) => Err("Enable it, or tell its developer that its access has ended.".into()),
         (_, Some(text)) => Ok(text.to_owned()),
-        (_, None) => Err("Nothing: the fault is not the consumer’s; see the log."),
+        (_, None) => Err(match call.cause.as_deref() {
+            Some(cause) => format!("Nothing: the fault is not the consumer’s. {cause}").into(),
+            None => "Nothing: the fault is not the consumer’s; see the log.".into(),
+        }),
     }
 }
 

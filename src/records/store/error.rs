@@ -14,6 +14,9 @@ pub enum StoreError {
     /// The backend cannot be reached, is full, or is too slow.
     #[error("the store is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The application with external records, or an issuer of tokens, has not answered, or not well.
+    #[error("{}", .0.0)]
+    External(#[source] Arc<ExternalFault>),
     /// The backend returned something that is not a record of ours.
     #[error("the store holds a broken record: {0}")]
     Broken(&'static str),
@@ -54,7 +57,7 @@ pub struct ExternalFault(
 #[must_use]
 pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source())
-        .any(|error| error.is::<StillDown>() || error.is::<ExternalFault>())
+        .any(|error| error.is::<StillDown>() || error.is::<Arc<ExternalFault>>())
 }
 
 /// The engine's disk takes no more.

@@ -129,7 +129,7 @@ cold_from!(BearerError {
 impl From<IssuerFault> for StoreError {
     fn from(fault: IssuerFault) -> Self {
         let key = "bearer.issuer";
-        Self::Unavailable(Box::new(ExternalFault(key, fault.into())))
+        Self::External(Arc::new(ExternalFault(key, fault.into())))
     }
 }
 

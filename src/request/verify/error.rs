@@ -207,7 +207,7 @@ impl VerifyRejection {
 #[derive(Debug, Error)]
 pub enum VerifyFault {
     /// The store fails and nothing is cached.
-    #[error("store unavailable")]
+    #[error(transparent)]
     Store(#[from] StoreError),
     /// The nonce window is full.
     #[error("nonce window full")]

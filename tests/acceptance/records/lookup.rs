@@ -158,11 +158,13 @@ fn a_bad_response_causes_503_and_the_log_names_it() {
         assert_eq!(response.status, 503, "{cause}: {response:?}");
         assert!(response.header("Retry-After").is_some(), "{cause}");
         assert!(!response.text().contains("lookup"), "{response:?}");
-        proxy.logs(&["status=503", "store.lookup.url", cause]);
+        proxy.logs(&["status=503", "cause=\"store.lookup.url: ", cause]);
         application.replies(None);
         call().has_status(200);
     }
     assert_eq!(proxy.logged(&["shop secret"]), 0);
+    let why = proxy.run("why shop").stdout;
+    has(&why, &["store.lookup.url: took longer than its time"]);
 }
 
 #[test]
@@ -190,6 +192,12 @@ fn a_record_of_another_name_or_without_a_secret_is_not_used() {
     for (token, secret) in [("T", "ts"), ("empty", ""), ("others", "ts")] {
         reject("shop", "shop secret", Some(&Token::new(token, secret)));
     }
+    reject("shop", "shop secret", Some(&Token::new("others", "ts")));
+    let of_another = [
+        "is of another consumer than the call",
+        "of=other consumer=shop",
+    ];
+    assert_eq!(proxy.logged(&of_another), 1);
     let mut empty = consumer_record("open", "");
     empty["accept"] = json!(["empty_secret"]);
     application.put(empty);

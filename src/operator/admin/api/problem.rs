@@ -40,7 +40,9 @@ pub(super) enum ApiError {
     #[error("this token can only read; use the token of admin.token_file")]
     ReadOnly,
     /// The token can only report changes.
-    #[error("this token can only call POST /v1/lookup/forget; use the token of admin.token_file")]
+    #[error(
+        "this token can only call POST /v1/lookup/forget; use one whose line in admin.token_file does not end with lookup"
+    )]
     LookupOnly,
     /// The API has no such path.
     #[error("the API has no such path; /v1/openapi.json lists all")]

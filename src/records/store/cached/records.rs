@@ -291,13 +291,14 @@ impl<V: CacheEntry> RecordCache<V> {
 
 /// The failure of one read, shared by all calls that waited for it.
 #[derive(Debug, thiserror::Error)]
-#[error("a read that several calls waited for failed")]
-struct SharedFailure(#[source] Arc<StoreError>);
+#[error(transparent)]
+struct SharedFailure(Arc<StoreError>);
 
 fn shared(error: Arc<StoreError>) -> StoreError {
     match &*error {
         StoreError::Broken(what) => StoreError::Broken(what),
         StoreError::Unopened(unopened) => StoreError::Unopened(Arc::clone(unopened)),
+        StoreError::External(fault) => StoreError::External(Arc::clone(fault)),
         StoreError::Unavailable(_) => StoreError::Unavailable(Box::new(SharedFailure(error))),
     }
 }
