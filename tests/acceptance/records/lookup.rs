@@ -193,10 +193,7 @@ fn a_record_of_another_name_or_without_a_secret_is_not_used() {
         reject("shop", "shop secret", Some(&Token::new(token, secret)));
     }
     reject("shop", "shop secret", Some(&Token::new("others", "ts")));
-    let of_another = [
-        "is of another consumer than the call",
-        "of=other consumer=shop",
-    ];
+    let of_another = ["is of another consumer than the call", "of=other consumer=shop"];
     assert_eq!(proxy.logged(&of_another), 1);
     let mut empty = consumer_record("open", "");
     empty["accept"] = json!(["empty_secret"]);
@@ -469,3 +466,26 @@ fn operators_see_where_a_record_is_from_and_when_it_was_asked_for() {
             "{words}"
         );
     }
+    let why = proxy.run("why shop").stdout;
+    has(
+        &why,
+        &[
+            "No call that names shop",
+            "store.lookup.url has it, enabled, asked at ",
+        ],
+    );
+    let operator = Operator::with(&proxy, WRITE);
+    let page = operator.text("/consumer?key=shop");
+    has(&page, &["It is not registered here", "store.lookup.url"]);
+    assert!(!page.contains("/consumer/edit"), "{page}");
+    assert!(
+        operator
+            .text(&format!("/consumer?key={}", own.key))
+            .contains("/consumer/edit")
+    );
+    let found = operator.send(Call::get("/search?q=shop"));
+    assert_eq!(
+        found.has_status(303).header("Location"),
+        Some("/consumer?key=shop")
+    );
+}
