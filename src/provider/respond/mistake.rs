@@ -271,6 +271,12 @@ mod tests {
             };
             assert_eq!(advice(&named).as_deref(), Ok(expected));
         }
+        let failed = CallRecord {
+            cause: Some("store.lookup.url: no response".into()),
+            ..rejected(Verdict::Unavailable)
+        };
+        let ours = "Nothing: the fault is not the consumer’s. store.lookup.url: no response";
+        assert_eq!(advice(&failed), Err(ours.into()));
         for verdict in Verdict::VARIANTS {
             let call = rejected(*verdict);
             let is_of_the_caller = matches!(verdict.outcome(), Outcome::Rejected);
