@@ -257,6 +257,46 @@ developer-check-unreadable = This cannot be read.
 developer-check-other = This request names another consumer.
 developer-check-busy = Too many requests are checked at the moment. Try again in a few seconds.
 
+# The page on which a user asks for the keys of applications, and manages them.
+register-title = Your application keys
+register-text = With a key of its own, an application that you write can call { $service }.
+register-none = You have no key.
+register-manage = Manage
+register-new = A new key
+register-name = Name of the application
+register-description = What it is for
+register-website = Website (optional)
+register-contact = Contact: a mail address or a web page
+# A callback is the address to which the application wants users sent back.
+register-callbacks = Callbacks, one in a line; oob for a program without a web page
+register-permissions = Permissions that it needs
+register-submit = Ask for the key
+register-approval = An operator of { $service } decides on each key. It works once it is approved.
+register-sensitive = An operator of { $service } decides on a key with a sensitive permission. Others work at once.
+register-key = Key
+register-secret = Secret
+register-made = The key of { $consumer }
+register-once = Copy the secret now. It is not shown again.
+register-waiting = Waits for approval
+register-works = Works
+register-declined = Declined
+register-disabled = Disabled
+# $text is what an operator wrote.
+register-said = The operator wrote: { $text }
+register-asked = These callbacks wait for approval:
+register-rotate = Make a new secret
+register-grace = The old secret works for another 24 hours
+register-change = Change the callbacks
+register-rejections = See rejected calls
+register-end = End the key
+register-keep = Keep the key
+register-end-title = End the key of { $consumer }?
+register-end-text = All its access ends at once, for every user. Nothing brings the key back.
+# Details in English follow.
+register-invalid = Correct this and send it again:
+register-taken = Another application has this name. Choose another one.
+register-too-many = There are too many keys at the moment. End one that you do not need, or try again tomorrow.
+
 # Error pages: a heading, and what happened and what to do.
 error-again = Start again
 error-try-again = Try again

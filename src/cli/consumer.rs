@@ -34,6 +34,9 @@ pub(super) enum Command {
         /// Only those registered at least this long ago, such as 90d, that signed no call since
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         unused_for: Option<Duration>,
+        /// Only those on which an operator has to decide: users ask for them, or for other callbacks
+        #[arg(long, conflicts_with_all = ["search", "enabled", "unused_for", "contact"])]
+        waiting: bool,
         /// Only those with a contact, or with this text in it
         #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
         contact: Option<String>,
@@ -68,6 +71,16 @@ pub(super) enum Command {
     Disable(ConsumerArg),
     /// Accepts its calls again
     Enable(ConsumerArg),
+    /// Enables one that a user has asked for, or gives it the callbacks that the user asks for
+    Approve(ConsumerArg),
+    /// Declines what a user has asked for
+    Decline {
+        #[command(flatten)]
+        which: ConsumerArg,
+        /// A sentence for the user
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
     /// Prints a link by which its developer sees its rejected calls for 24 hours
     Link {
         #[command(flatten)]
@@ -116,6 +129,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             unused_for,
             contact,
             sort,
+            waiting,
         } => {
             let manage = context.manage()?;
             let shown = contact.is_some().then_some("contact");
@@ -125,9 +139,13 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             };
             let page = async |last: Option<&(Consumer, _)>, limit| {
                 let after = last.map(|(last, _)| &last.key);
-                let consumers = manage
-                    .consumers(filter.clone(), unused_for, after, limit)
-                    .await?;
+                let consumers = match waiting {
+                    true => manage.registrations(after, limit).await?,
+                    false => {
+                        let found = manage.consumers(filter.clone(), unused_for, after, limit);
+                        found.await?
+                    }
+                };
                 manage.views(consumers).await
             };
             let rejected = match sort {
@@ -210,6 +228,24 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         }
         Command::Disable(which) => set_enabled(context, &which, false).await,
         Command::Enable(which) => set_enabled(context, &which, true).await,
+        Command::Approve(which) => {
+            let key = context.consumer(&which.consumer).await?.key;
+            let approved = context
+                .manage()?
+                .approve_consumer(actor, &key, None)
+                .await?;
+            let text = format!("Approved {}.", named(&approved));
+            told(context, &approved, &text)
+        }
+        Command::Decline { which, reason } => {
+            let (manage, key) = (
+                context.manage()?,
+                context.consumer(&which.consumer).await?.key,
+            );
+            let declined = manage.decline_consumer(actor, &key, None, &reason).await?;
+            let text = format!("Declined what was asked for {}.", named(&declined));
+            told(context, &declined, &text)
+        }
         Command::Link {
             which,
             revoke: true,

@@ -151,6 +151,8 @@ pub struct RouteRules {
     pub flow: FlowPaths,
     /// `mode=exchange` too.
     pub exchange: bool,
+    /// `mode=register` too.
+    pub registration: bool,
     /// `/.well-known/jwks.json` too.
     pub jwk_set: bool,
     /// The paths of the files that pages refer to.
@@ -215,10 +217,13 @@ impl RouteRules {
     fn by_mode(&self, pairs: &[u8]) -> Result<Option<ServiceCall>, RouteRejection> {
         let mode =
             http_fields::parameter(pairs, "mode").map_err(|_| RouteRejection::ModeNotOnce)?;
-        let exchange = ServiceCall::Token(TokenCall::Exchange);
+        let is_on = |call: &ServiceCall| match call {
+            ServiceCall::Token(TokenCall::Exchange) => self.exchange,
+            ServiceCall::Page(Page::Register) => self.registration,
+            _ => true,
+        };
         let known = |mode: Cow<'_, str>| {
-            let named = service::of_mode(&mode);
-            let named = named.filter(|call| self.exchange || *call != exchange);
+            let named = service::of_mode(&mode).filter(is_on);
             named.ok_or(RouteRejection::ModeUnknown)
         };
         mode.map(known).transpose()

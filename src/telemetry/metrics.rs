@@ -189,6 +189,8 @@ metrics! {
     pub previous_secrets: Counter = "countersign_previous_secret_total";
     /// Calls whose response named the end of their access token (tokens.announce).
     pub ending_tokens: Counter = "countersign_ending_tokens_total";
+    /// Consumers on which an operator has to decide: users ask for them, or for other callbacks.
+    pub registrations_waiting: Gauge = "countersign_registrations_waiting";
     /// Verified calls that deviate from RFC 5849, by the deviation that their consumer is allowed.
     deviations: Family<1, Counter> = "countersign_deviations_total";
     /// Wrong signatures by the known mistake that makes them.

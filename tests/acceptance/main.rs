@@ -63,6 +63,7 @@ mod provider {
     mod pages_in_browser;
     mod parameter_placement;
     mod passwords;
+    mod registration;
     mod remembered;
     mod sessions;
     mod token_calls;

@@ -22,6 +22,7 @@ mod records;
 mod redis;
 #[path = "../support/redis.rs"]
 mod redis_server;
+mod registrations;
 mod reseal;
 mod schemas;
 mod sessions;

@@ -24,6 +24,8 @@ macro_rules! contract {
             users: keeps_every_field, takes_an_id_and_a_name_once, folds_ascii_case_of_names_only, admits_whom_an_outside_login_vouches_for,
                 ends_sessions_with_a_new_password, disabling_ends_everything_for_good,
                 removal_ends_everything_and_retires_the_id, lists_in_pages, tells_what_passwords_cost;
+            registrations: bounds_count_a_user_and_a_day, names_are_taken_in_any_ascii_case,
+                lists_those_of_an_owner_and_those_to_decide, of_racing_ones_as_many_succeed_as_are_allowed;
             tokens: keeps_every_field, refuses_a_token_that_could_not_be_used,
                 revokes_once_and_for_all, lists_by_user_and_consumer_in_pages, lists_the_longest_unused_first, lists_what_ends_in_a_time,
                 keeps_the_latest_use, keeps_many_uses, revokes_all_of_a_user_and_a_consumer, finds_what_is_unused;

@@ -288,6 +288,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                     access_token_paths: Vec::new(),
                 },
                 FlowAt::Here,
+                false,
             ),
             operations: Arc::new(Operations::new(
                 Vec::new(),

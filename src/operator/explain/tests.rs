@@ -81,7 +81,7 @@ impl Stage {
         let operations = Operations::new(Vec::new(), Access::NOBODY, true, Similar::Reject);
         Self {
             setup: Setup::opened(),
-            flow: FlowPaths::new(&flow, FlowAt::Here),
+            flow: FlowPaths::new(&flow, FlowAt::Here, false),
             operations: Arc::new(operations),
         }
     }

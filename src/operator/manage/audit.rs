@@ -27,6 +27,8 @@ pub enum Tool {
     Api,
     /// The console.
     Console,
+    /// The page by which users ask for consumers.
+    Page,
     /// The process itself, for its upkeep.
     Serve,
 }
@@ -43,6 +45,7 @@ impl Tool {
             Self::Command => "a command",
             Self::Api => "the admin API",
             Self::Console => "the console",
+            Self::Page => "a user’s page",
             Self::Serve => "countersign itself",
         }
     }

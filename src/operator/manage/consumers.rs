@@ -213,7 +213,7 @@ impl Management {
             .await
     }
 
-    async fn change_consumer(
+    pub(super) async fn change_consumer(
         &self,
         by: &Actor,
         key: &ConsumerKey,

@@ -47,6 +47,9 @@ pub enum ManageError {
     /// The consumer waits for approval, or was declined.
     #[error("the consumer {0:?} was asked for by a user and is not approved; approve it first")]
     Unapproved(ConsumerKey),
+    /// No user has asked for the consumer, or for a change of it.
+    #[error("the consumer {0:?} waits for no decision; to stop its calls, disable it")]
+    NothingAsked(ConsumerKey),
     /// Developers get no advice.
     #[error(
         "signature.advice is off, and with it the page for developers; set it to \"hint\" or \"full\""
@@ -128,6 +131,7 @@ impl ManageError {
             | Self::ConsumerElsewhere(_)
             | Self::ConsumerDisabled(_)
             | Self::Unapproved(_)
+            | Self::NothingAsked(_)
             | Self::AdviceOff
             | Self::CannotSign
             | Self::UserExists(_)

@@ -13,6 +13,7 @@ mod input;
 pub(crate) mod line;
 pub(crate) mod member_names;
 mod record_fields;
+mod registrations;
 pub mod setting;
 pub mod settings;
 mod store;

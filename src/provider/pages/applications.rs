@@ -10,6 +10,7 @@ use super::{
     LoggedIn, PageError, PageRequest, Worded, consent, cookies,
     csrf::{self, FormPurpose},
     login::LoginForm,
+    settings::RegistrationMode,
 };
 use crate::{
     base::names::{ConsumerKey, UserId},
@@ -51,6 +52,8 @@ struct ApplicationsPage<'a> {
     notice: Option<&'a str>,
     applications: &'a [Application],
     more: Option<String>,
+    /// Whether there is a page on which users ask for consumers.
+    registers: bool,
 }
 
 /// All sessions of the user, where there are more than fit below the applications.
@@ -223,6 +226,7 @@ impl PageRequest<'_> {
                     all: all.clone(),
                     notice: notice.as_deref(),
                     applications,
+                    registers: self.pages.rules.registration.mode != RegistrationMode::Closed,
                     more: match is_cut {
                         true => Some(format!("{this}&from={next}")),
                         false => rest.clone(),

@@ -36,6 +36,8 @@ pub(crate) enum FormPurpose {
     Notice,
     /// Changes something in the operator's console; the subject says what.
     Console,
+    /// Asks for a consumer or changes one; the subject says what.
+    Register,
     /// Changes nothing: a request that a developer has checked; keyed by the link.
     Developer,
 }
@@ -55,6 +57,7 @@ impl FormPurpose {
             Self::ChangePassword => b"ChangePassword",
             Self::Notice => b"Notice",
             Self::Console => b"Console",
+            Self::Register => b"Register",
             Self::Developer => b"Developer",
         }
     }

@@ -3,8 +3,8 @@
 use percent_encoding::percent_decode;
 use zeroize::{Zeroize, Zeroizing};
 
-/// More fields than any of our forms has.
-const MAX_FIELDS: usize = 32;
+/// More fields than any of our forms has, but for those of permissions.
+pub(crate) const MAX_FIELDS: usize = 32;
 
 /// The fields of a form. It is wiped when dropped, for one of them is a password.
 pub(crate) struct Form(Vec<(String, Zeroizing<String>)>);

@@ -46,7 +46,7 @@ use crate::{
     request::{
         parse::{ParseRejection, head::Head, origin::Origins, signed::is_form},
         rejections::Rejections,
-        route::{self, FlowPath, Page},
+        route::{self, FlowPath, FlowPaths, Page},
         verify::settings::TokenSettings,
     },
     wire::{origin::Origin, server::request::RequestBody},
@@ -65,6 +65,7 @@ pub mod fuzzing;
 mod login;
 mod password;
 mod preview;
+mod registration;
 pub(crate) mod return_to;
 pub mod settings;
 
@@ -75,7 +76,8 @@ use developer::{ChecksSignatures, DeveloperRates};
 use error::PageError;
 use form::Form;
 use settings::{
-    AuthorizePageSettings, ConsentSettings, PermissionSettings, Remember, SessionSettings,
+    AuthorizePageSettings, ConsentSettings, PermissionSettings, RegistrationSettings, Remember,
+    SessionSettings,
 };
 
 /// The rules of the pages. A reload makes new [`Pages`].
@@ -91,6 +93,8 @@ pub struct PageRules {
     pub login: LoginSettings,
     /// The limit on their sessions.
     pub sessions: SessionSettings,
+    /// Users ask for consumers.
+    pub registration: RegistrationSettings,
     /// A proxy in front checks who the user is, and there is no login form.
     pub user_headers: Option<UserHeaders>,
     /// The lifetimes of tokens. That of a request token counts again when the user agrees.
@@ -210,6 +214,7 @@ impl Pages {
         let page_request = PageRequest {
             pages: self,
             path: route.flow.find(&head.target).map(|(path, _)| path),
+            flow: &route.flow,
             head,
             form: self.form(head, form)?,
             frame: Frame::new(&self.rules.theme, Some(&head.parts.uri), accepted),
@@ -225,6 +230,7 @@ impl Pages {
             Page::Logout => page_request.logout().await?,
             Page::Password => page_request.password().await?,
             Page::Developer => page_request.developer().await?,
+            Page::Register => page_request.registration().await?,
             Page::Asset => {
                 let path = head.target.path;
                 let mut assets = self.rules.theme.assets();
@@ -267,7 +273,10 @@ impl Pages {
         {
             return Err(PageError::ForgedForm.into());
         }
-        let form = Form::parse(body).ok_or(PageError::Malformed("error-malformed-form"))?;
+        // One of them has a field for each permission.
+        let most = form::MAX_FIELDS + self.rules.permissions.len();
+        let form =
+            Form::parse_within(body, most).ok_or(PageError::Malformed("error-malformed-form"))?;
         Ok(Some(form))
     }
 }
@@ -289,6 +298,8 @@ struct PageRequest<'a> {
     head: &'a Head<'a>,
     /// The path of the authorization page by which the browser came, if it is not `service.path`.
     path: Option<&'a FlowPath>,
+    /// The paths of the service.
+    flow: &'a FlowPaths,
     /// The form of a POST.
     form: Option<Form>,
     /// The frame of a page, in the language of the request.

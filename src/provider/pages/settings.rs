@@ -57,6 +57,33 @@ section! {
     }
 }
 
+/// Whether users get consumers that they ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RegistrationMode {
+    /// There is no page for it.
+    Closed,
+    /// An operator decides on each.
+    Approval,
+    /// They work at once, unless they ask for a sensitive permission: then as with approval.
+    Open,
+}
+
+choices! { RegistrationMode }
+
+section! {
+    /// Consumers that users ask for on a page (mode=register); see docs/registration.md.
+    #[derive(Copy)]
+    RegistrationSettings["registration"] {
+        /// "approval": an operator decides on each. "open": one works at once, unless it asks for a sensitive permission. "closed": there is no such page.
+        mode: RegistrationMode = "closed", reload;
+        /// The consumers that one user has at once, and asks for within 24 hours.
+        per_user: NonZeroU32 = 5, reload;
+        /// The consumers that all users together ask for within 24 hours.
+        per_day: NonZeroU32 = 100, reload;
+    }
+}
+
 section! {
     /// The limit on sessions.
     #[derive(Copy)]

@@ -35,6 +35,28 @@ pub enum Added {
     Taken,
 }
 
+/// The most consumers that users may ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct RegistrationBounds {
+    /// Those that one user has at once, and asks for within 24 hours.
+    pub per_user: u32,
+    /// Those that all users ask for within 24 hours.
+    pub per_day: u32,
+}
+
+/// The outcome of [`Store::ask_for_consumer`](super::Store::ask_for_consumer).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// It is registered.
+    Registered,
+    /// There is a consumer with the key, or there was one.
+    Before,
+    /// Another consumer has the name.
+    NameTaken,
+    /// A bound is reached.
+    TooMany,
+}
+
 /// Looks at a record in the transaction that changes it; if it returns `false`, nothing is changed.
 pub type Guard<'a, T> = Option<&'a (dyn Fn(&T) -> bool + Sync)>;
 

@@ -75,6 +75,7 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
             access_token_paths: Vec::new(),
         },
         FlowAt::Here,
+        false,
     );
     let rewrite_at = |value: &str, prefix_mode, api_path: &str| {
         let params = ForwardParams {

@@ -22,8 +22,11 @@ pub struct FlowPaths {
 
 impl FlowPaths {
     /// `service.path`, and the aliases if they are on and the further paths, where these are ours.
-    pub fn new(settings: &FlowSettings, at: FlowAt) -> Self {
-        let aliases = aliases().filter(|_| settings.aliases);
+    ///
+    /// `registration`: users can ask for consumers.
+    pub fn new(settings: &FlowSettings, at: FlowAt, registration: bool) -> Self {
+        let is_on = |call: ServiceCall| registration || call != ServiceCall::Page(Page::Register);
+        let aliases = aliases().filter(|(_, call)| settings.aliases && is_on(*call));
         let aliases = aliases.filter_map(|(path, call)| Some((path.parse().ok()?, call)));
         let further = settings.further_paths().into_iter();
         let further =

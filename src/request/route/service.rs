@@ -49,6 +49,8 @@ pub enum Page {
     Password,
     /// `mode=developer`: the developer of a consumer sees why its calls are rejected.
     Developer,
+    /// `mode=register`: a user asks for consumers, and manages them.
+    Register,
     /// A file that pages refer to.
     Asset,
 }
@@ -78,7 +80,7 @@ struct Entry {
 /// Every call and page. Further paths of some are `service.request_token_paths`, `service.authorize_paths` and
 /// `service.access_token_paths`.
 #[rustfmt::skip]
-const SERVICE: [Entry; 13] = {
+const SERVICE: [Entry; 14] = {
     use ServiceCall::{JwkSet, Page, Token};
     // The last one is the best known, as FlowPaths::best_of wants it.
     const AUTHORIZE: &[&str] = &["/oauth/authenticate", "/oauth/authorize"];
@@ -93,6 +95,7 @@ const SERVICE: [Entry; 13] = {
         entry(Some("logout"),         &[],                       Page(P::Logout),        GET_HEAD_POST), // pages/login
         entry(Some("password"),       &[],                       Page(P::Password),      GET_HEAD_POST), // pages/password
         entry(Some("developer"),      &[],                       Page(P::Developer),     GET_HEAD_POST), // pages/developer
+        entry(Some("register"),       &["/oauth/register"],      Page(P::Register),      GET_HEAD_POST), // pages/registration
         // `/` and `service.path` without a call: leads to the applications.
         entry(None,                   &[],                       Page(P::Home),          GET_HEAD),      // pages
         // The names of assets have the digest of their content.

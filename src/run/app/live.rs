@@ -103,6 +103,7 @@ pub fn live(
         route: route::RouteRules {
             flow,
             exchange: endpoints.exchange.is_some(),
+            registration: config.registers(),
             jwk_set: keys.is_some(),
             assets: theme.assets().map(|asset| asset.path.clone()).collect(),
         },
@@ -230,6 +231,7 @@ fn page_rules(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> Pag
         theme,
         login: config.login.clone(),
         sessions: config.sessions,
+        registration: config.registration,
         user_headers: config.password_check.user_headers(&config.login),
         tokens: config.tokens,
         default_dialect: config.signature.default_dialect,

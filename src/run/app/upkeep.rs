@@ -31,6 +31,8 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The time between two writes of the last uses of tokens.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// The time between two counts of the consumers on which an operator has to decide.
+const REGISTRATIONS_EVERY: Duration = Duration::from_secs(15);
 /// The time between two returns of memory of idle connections to the system.
 const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// The time between two checks of a batch of secrets for a missing key.
@@ -77,6 +79,18 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     every(tasks, FLUSH_EVERY, services, uses, async |services| {
         Ok(services.credentials.flush_uses().await?)
     });
+    every(
+        tasks,
+        REGISTRATIONS_EVERY,
+        services,
+        None,
+        async |services| {
+            let waiting = services.store.count_undecided().await?;
+            let waiting = waiting.try_into().unwrap_or(i64::MAX);
+            services.metrics.registrations_waiting.set(waiting);
+            Ok(())
+        },
+    );
     let purge = Some(Condition::Purge);
     every(tasks, PURGE_EVERY, services, purge, async |services| {
         let now = services.clock.now();

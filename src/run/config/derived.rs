@@ -11,6 +11,7 @@ use std::{
 use super::Config;
 use crate::{
     base::settings::DataPath,
+    provider::pages::settings::RegistrationMode,
     records::nonce::settings::NonceScope,
     request::{
         parse::settings::ServiceSettings,
@@ -71,7 +72,7 @@ impl Config {
 
     /// The paths of the calls of the flow.
     pub fn flow_paths(&self) -> FlowPaths {
-        FlowPaths::new(&self.flow, self.flow_at())
+        FlowPaths::new(&self.flow, self.flow_at(), self.registers())
     }
 
     /// `service.flow`: as written, else ours where that takes no flow away from an API that is only observed.
@@ -85,6 +86,11 @@ impl Config {
     /// Whether the API stays the provider and verifies its calls itself.
     pub fn is_guard(&self) -> bool {
         self.flow.role == Role::Guard
+    }
+
+    /// Whether users can ask for consumers.
+    pub fn registers(&self) -> bool {
+        self.registration.mode != RegistrationMode::Closed && !self.is_guard()
     }
 
     /// `identity.forward_authorization`: as written, else where the API verifies its calls itself.

@@ -39,7 +39,8 @@ use crate::{
         endpoints::settings::{ExchangeSettings, TokenLimitSettings, TokenResponseSettings},
         login::settings::{LoginSettings, PasswordCheckSettings},
         pages::settings::{
-            AuthorizePageSettings, ConsentSettings, PermissionSettings, SessionSettings,
+            AuthorizePageSettings, ConsentSettings, PermissionSettings, RegistrationSettings,
+            SessionSettings,
         },
         respond::settings::{PagesSettings, ResponseSettings},
     },
@@ -152,6 +153,7 @@ config! {
     sunset: SunsetSettings,
     brown_out: [BrownOutSettings],
     consent: ConsentSettings,
+    registration: RegistrationSettings,
     permission: [PermissionSettings],
     operation: [OperationSettings],
     operations: UnlistedSettings,

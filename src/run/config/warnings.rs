@@ -9,7 +9,8 @@ use super::{
     rules::{Finding, Findings, report},
 };
 use crate::{
-    base::settings::format_duration,
+    base::{names::Permission, settings::format_duration},
+    provider::pages::settings::RegistrationMode,
     records::{
         nonce::{OnLost, settings::NonceScope},
         store::{postgres, record::Dialect, redis},
@@ -42,6 +43,7 @@ impl Config {
             nonce,
             store,
             operations,
+            registration,
             forward_auth,
             admin,
         ] {
@@ -347,6 +349,27 @@ fn have_same_rules(config: &Config, one: &OperationSettings, other: &OperationSe
         && one.headers == other.headers
         && one.body_hash == other.body_hash
         && window(one) == window(other)
+}
+
+/// Whoever can log in gets a consumer at once; an application needs no user's consent.
+fn registration(config: &Config, found: &mut Findings) {
+    let is_sensitive = |name: &Permission| {
+        config
+            .permission
+            .iter()
+            .any(|it| it.sensitive && it.name == *name)
+    };
+    let is_open = |it: &&OperationSettings| {
+        it.access.contains(&CallerKind::Application)
+            && !it.permission.as_ref().is_some_and(is_sensitive)
+    };
+    let open = config.operation.iter().find(is_open);
+    let open = open.filter(|_| config.registration.mode == RegistrationMode::Open);
+    report! { found;
+        ["registration.mode"] if let Some(operation) = open =>
+            "open: whoever can log in gets a consumer that may call {} without a user (access = \"application\"); give the operation a \
+             permission that is sensitive, or set \"approval\"", operation.path;
+    }
 }
 
 /// Only the proxy in front may describe requests.

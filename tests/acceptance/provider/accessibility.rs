@@ -7,14 +7,17 @@
 //! light or dark, at 320 to 1280 pixels, from left to right or from right to left, and the keyboard suffices, with and without
 //! JavaScript. With forced colours the main button has a different border; in print links show their addresses.
 
-use std::{cell::RefCell, process::Stdio};
+use std::{cell::RefCell, process::Stdio, time::Instant};
 
 use serde_json::{Value, json};
 
 use crate::support::{
     Call, Proxy, Upstream,
     browser::{Browser, ENTER, SPACE, TAB},
-    legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, REVOKE_TOKEN, authorization, pages_not_among},
+    legs::{
+        APPLICATIONS, LOGIN, LOGOUT, PASSWORD, REVOKE_TOKEN, authorization, exchanges,
+        pages_not_among, token_of,
+    },
     program::{Log, program},
     proxy::{CALLBACK, Consumer, User},
     until,
@@ -383,6 +386,69 @@ fn axe_finds_nothing_on_the_page_of_a_developer() {
         audit.send();
         audit.at("div.note.bad", "developer-checked");
         audit.browser.text("mark");
+    }
+}
+
+/// The walk of a developer from the login to a signed call is the first part.
+#[test]
+fn axe_finds_nothing_on_the_pages_of_own_keys() {
+    let (api, config) = (
+        Upstream::start(),
+        format!("registration.mode = 'open'\n{CONFIG}"),
+    );
+    let proxy = Proxy::with(&api, &config);
+    let user = proxy.user("dora");
+    let mut audit = Audit::with(Browser::in_language("tlh"), "en");
+    // A developer has a form, and nothing to wait for.
+    audit.most = 2 * MAX_PAGE;
+    let begun = Instant::now();
+    let browser = &audit.browser;
+    browser.open(&format!("{}/oauth/register", proxy.origin()));
+    browser.log_in(&user);
+    browser.fill("#name", "Photo Printer of the Corner Shop");
+    browser.fill(
+        "#description",
+        "Sends your photos to a shop that prints them.",
+    );
+    browser.fill("#contact", "dev@shop.example");
+    browser.click("input[name='permission photos.read']");
+    browser.click("button.main");
+    let (key, secret) = (browser.text("#key-value"), browser.text("#secret-value"));
+    let consumer = Consumer::new(key.trim(), secret.trim());
+    let request = proxy.request_token(&consumer, "oob");
+    browser.open(&format!("{}{}", proxy.origin(), authorization(&request)));
+    browser.click("button[value=allow]");
+    let verifier = browser.text("#verifier");
+    let token = token_of(&proxy.send(exchanges(&consumer, &request, verifier.trim())));
+    proxy.passes(Call::get("/photos").by(&consumer).with(&token));
+    println!("from the login to a signed call: {:?}", begun.elapsed());
+    let list = "/service.oauth?mode=register";
+    let languages = [
+        "en", "ar", "de", "es", "fr", "ja", "ko", "pt-BR", "pt-PT", "zh-Hans", "zh-Hant",
+    ];
+    for language in languages {
+        audit.language = language;
+        let open = |target: &str| audit.open(&proxy, &format!("{target}&ui_locales={language}"));
+        open(list);
+        audit.at("#description", "register");
+        open(&format!("{list}&of={}", consumer.key));
+        audit.at("#callbacks", "register-own");
+        if !["en", "ar", "de"].contains(&language) {
+            continue;
+        }
+        open(&format!("{list}&end={}", consumer.key));
+        audit.at("button[value=end]", "register-end");
+        open(&format!("{list}&of={}", consumer.key));
+        audit.browser.click("button[value=rotate]");
+        audit.at("#secret-value", "registered");
+        open(list);
+        audit
+            .browser
+            .fill("#name", "Photo Printer of the Corner Shop");
+        audit.browser.fill("#description", "Another one");
+        audit.browser.fill("#contact", "dev@shop.example");
+        audit.browser.click("button.main");
+        audit.at("#problem", "register-taken");
     }
 }
 

@@ -120,7 +120,7 @@ pub(super) const FORGET: &str = "forgetLookup";
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every operation; those of one path follow each other.
-pub(super) static OPERATIONS: [ApiOperation; 29] = [
+pub(super) static OPERATIONS: [ApiOperation; 32] = [
     operation(Method::GET, "/v1/openapi.json", "describeApi", |call| Box::pin(call.describe_api()))
         .summary("Describes this API")
         .shows(200, "Document"),
@@ -161,6 +161,19 @@ pub(super) static OPERATIONS: [ApiOperation; 29] = [
     operation(Method::DELETE, "/v1/consumers/{key}/link", "revokeDeveloperLink", |call| Box::pin(call.revoke_developer_link()))
         .summary("Ends the link of the developer of a consumer")
         .fails(&[404]),
+    operation(Method::GET, "/v1/registrations", "listRegistrations", |call| Box::pin(call.list_registrations()))
+        .summary("Lists the consumers on which an operator has to decide, by their keys")
+        .query(&PAGE)
+        .shows(200, "ConsumerPage"),
+    operation(Method::POST, "/v1/consumers/{key}/approve", "approveConsumer", |call| Box::pin(call.approve_consumer()))
+        .summary("Enables a consumer that a user has asked for, or gives it the callbacks that the user asks for")
+        .shows(200, "Consumer")
+        .fails(&[404, 409, 412]),
+    operation(Method::POST, "/v1/consumers/{key}/decline", "declineConsumer", |call| Box::pin(call.decline_consumer()))
+        .summary("Declines what a user has asked for, with a sentence for the user")
+        .takes("Decline")
+        .shows(200, "Consumer")
+        .fails(&[404, 409, 412]),
     operation(Method::GET, "/v1/users", "listUsers", |call| Box::pin(call.list_users()))
         .summary("Lists users by their ids")
         .query(&["q", "enabled", PAGE[0], PAGE[1]])

@@ -48,6 +48,14 @@ pub(super) struct Rotation {
     secret: Option<Secret>,
 }
 
+/// The body of `POST /v1/consumers/{key}/decline`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Decline {
+    /// A sentence for the user.
+    reason: String,
+}
+
 /// The body of `PUT /v1/users/{id}/password`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -243,6 +251,30 @@ impl Call<'_> {
         let guard = self.consumer_guard();
         manage.end_grace(&self.actor, &key, Some(&guard)).await?;
         Ok(no_content())
+    }
+
+    pub(super) async fn list_registrations(&self) -> ApiResult {
+        let (page, manage) = (self.page()?, &self.backend.manage);
+        let after = Self::after(page)?;
+        let listed = manage.registrations(after.as_ref(), page.limit + 1);
+        let views = manage.views(listed.await?).await?;
+        let view = |(_, view): &(Consumer, Map<String, Value>)| json!(view);
+        Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
+    }
+
+    pub(super) async fn approve_consumer(&self) -> ApiResult {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let guard = self.consumer_guard();
+        let approved = manage.approve_consumer(&self.actor, &key, Some(&guard));
+        self.consumer_response(approved.await?, None).await
+    }
+
+    pub(super) async fn decline_consumer(&mut self) -> ApiResult {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let Decline { reason } = typed(std::mem::take(&mut self.body))?;
+        let guard = self.consumer_guard();
+        let declined = manage.decline_consumer(&self.actor, &key, Some(&guard), &reason);
+        self.consumer_response(declined.await?, None).await
     }
 
     pub(super) async fn make_developer_link(&self) -> ApiResult {

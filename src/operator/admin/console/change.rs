@@ -41,6 +41,8 @@ pub(super) struct PlannedChange {
     pub(super) is_destructive: bool,
     /// The text to type, if a button is not enough.
     pub(super) typed: Option<String>,
+    /// A sentence has to be written.
+    pub(super) has_sentence: bool,
     /// The record as it is now: the change is made to nothing else.
     pub(super) state: String,
     /// The page to go to instead.

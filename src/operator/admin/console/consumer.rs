@@ -8,7 +8,7 @@ use super::{
     chart::{self, Chart},
     consumers::last_use,
     page::{ConsoleFrame, show},
-    parts::{Moment, Names, Number, Tag, counted, field_text, path, time},
+    parts::{Moment, Named, Names, Number, Tag, counted, field_text, path, time},
     reasons::{CountedSince, RejectedConsumer},
     tokens::TokenRow,
 };
@@ -24,7 +24,7 @@ use crate::{
     provider::respond::OwnResponse,
     records::store::{
         port::{AuditFilter, TokenFilter},
-        record::{AccessToken, Consumer},
+        record::{AccessToken, Consumer, Registration},
     },
     request::rejections::ReasonCount,
     telemetry::{last_day::LastDay, redact::RedactedToken},
@@ -68,6 +68,15 @@ struct ConsumerPage<'a> {
     /// The time at which the application had it, if it is one of the application.
     looked_up: Option<Moment>,
     is_enabled: bool,
+    /// The user who manages it, and the sentence of the operator who decided.
+    owner: Option<Named>,
+    decision: Option<String>,
+    /// The callbacks that its owner asks for.
+    asked_callbacks: String,
+    /// An operator has to decide, or can.
+    can_approve: bool,
+    is_unapproved: bool,
+    can_decline: bool,
     /// `?key=` of this consumer.
     query: String,
     tokens: Vec<TokenRow>,
@@ -160,6 +169,22 @@ impl ConsoleRequest<'_> {
             may_write: self.may_write() && looked_up_at.is_none(),
             looked_up: looked_up_at.map(|at| self.moment(at)),
             is_enabled: consumer.enabled,
+            owner: match &consumer.owner {
+                Some(owner) => {
+                    let names = self.names(std::iter::empty(), [owner.as_str()].into_iter());
+                    Some(names.await?.user(owner.as_str()))
+                }
+                None => None,
+            },
+            decision: consumer.decision.clone(),
+            asked_callbacks: consumer.asked_callbacks.join(", "),
+            can_approve: consumer
+                .registration
+                .is_some_and(|it| it != Registration::Approved)
+                || !consumer.asked_callbacks.is_empty(),
+            is_unapproved: consumer.is_unapproved(),
+            can_decline: consumer.registration == Some(Registration::Waiting)
+                || !consumer.asked_callbacks.is_empty(),
             query: path("", &[("key", key)]),
             tokens: self.some_tokens(filter).await?,
             tokens_of: "consumer",

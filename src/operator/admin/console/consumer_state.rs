@@ -3,7 +3,7 @@
 use super::{
     ConsoleRequest, Result,
     change::PlannedChange,
-    parts::{counted, time},
+    parts::{counted, listed, time},
 };
 use crate::{
     provider::respond::OwnResponse,
@@ -55,6 +55,53 @@ impl ConsoleRequest<'_> {
         let effects = vec![format!("Its calls are accepted again, with its {tokens}.")];
         let title = format!("Enable {name}?");
         Ok(self.confirm(&asked.planned(title, effects, "Enable")))
+    }
+
+    /// Approves what a user has asked for.
+    pub(super) async fn approve_consumer(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
+        if asked.is_confirmed {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            manage.approve_consumer(&by, key, asked.guard()).await?;
+            return Ok(asked.done());
+        }
+        let mut effects = match asked.record.is_unapproved() {
+            true => vec!["Its calls are accepted within a second, on every replica.".to_owned()],
+            false => Vec::new(),
+        };
+        let callbacks = match &asked.record.asked_callbacks[..] {
+            [] => &asked.record.callbacks[..],
+            asked => asked,
+        };
+        effects.push(format!("Its callbacks: {}.", listed(callbacks)));
+        effects.push(format!(
+            "Its permissions: {}.",
+            listed(&asked.record.permissions)
+        ));
+        let title = format!("Approve {name}?");
+        Ok(self.confirm(&asked.planned(title, effects, "Approve")))
+    }
+
+    /// Declines what a user has asked for, with a sentence for the user.
+    pub(super) async fn decline_consumer(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
+        let reason = self.field("typed").trim();
+        if asked.is_confirmed && !reason.is_empty() {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            manage
+                .decline_consumer(&by, key, asked.guard(), reason)
+                .await?;
+            return Ok(asked.done());
+        }
+        let title = format!("Decline {name}?");
+        let effects = vec!["The user who asked reads the sentence that you write here.".to_owned()];
+        let change = asked.destructive(title, effects, "Decline");
+        Ok(self.confirm(&PlannedChange {
+            has_sentence: true,
+            ..change
+        }))
     }
 
     /// Ends the grace of the previous secret.

@@ -15,7 +15,10 @@ use super::{
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     provider::respond::OwnResponse,
-    records::store::{port::RecordFilter, record::Consumer},
+    records::store::{
+        port::RecordFilter,
+        record::{Consumer, Registration},
+    },
 };
 
 const STATES: &[(&str, &str)] = &[("", "all"), ("true", "enabled"), ("false", "disabled")];
@@ -210,6 +213,16 @@ impl ConsoleRequest<'_> {
 
     pub(super) fn state(&self, consumer: &Consumer) -> Vec<Tag> {
         let mut state = vec![Tag::enabled(consumer.enabled)];
+        let asked = match consumer.registration {
+            Some(Registration::Waiting) => Some(("waits for approval", "warn")),
+            Some(Registration::Declined) => Some(("declined", "bad")),
+            Some(Registration::Unchecked) => Some(("registered by a user, not checked", "")),
+            Some(Registration::Approved) | None => None,
+        };
+        state.extend(asked.map(|(text, class)| Tag::new(text, class)));
+        if !consumer.asked_callbacks.is_empty() {
+            state.push(Tag::new("other callbacks are asked for", "warn"));
+        }
         if consumer.graced_secret(self.now).is_some() {
             state.push(Tag::new("previous secret in grace", "warn"));
         }

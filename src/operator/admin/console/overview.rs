@@ -86,6 +86,8 @@ struct OverviewPage<'a> {
     /// The calls of it that are in no row.
     hidden_calls: Option<String>,
     graces: Vec<Grace>,
+    /// The consumers that users ask for, each with its state and the time.
+    asked: Vec<(Named, Vec<Tag>, Moment)>,
     heading: &'static str,
     verdicts_caption: String,
     charts: [Chart; 2],
@@ -220,6 +222,7 @@ impl ConsoleRequest<'_> {
             silent_are_all,
             hidden_calls,
             graces: self.graces().await?,
+            asked: self.asked_for().await?,
             heading,
             verdicts_caption: format!(
                 "Requests that were rejected or failed in the {}, by verdict",
@@ -328,6 +331,21 @@ impl ConsoleRequest<'_> {
             (one.name, self.moment(one.not_after), state)
         });
         shown.collect()
+    }
+
+    /// The first consumers on which an operator has to decide.
+    async fn asked_for(&self) -> Result<Vec<(Named, Vec<Tag>, Moment)>> {
+        let manage = &self.backend.manage;
+        let found = manage.registrations(None, super::LISTED).await?;
+        let asked = found.iter().take(SHOWN).map(|consumer| {
+            let registered = self.moment(consumer.created_at);
+            (
+                Named::with_contact(consumer),
+                self.state(consumer),
+                registered,
+            )
+        });
+        Ok(asked.collect())
     }
 
     /// The consumers whose previous secret also verifies, and whether they use it.

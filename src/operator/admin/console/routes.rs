@@ -44,6 +44,8 @@ const ROUTES: &[ConsoleRoute] = &[
     route("/consumer/end-grace",    "",                  Change, |it| Box::pin(it.end_grace())),
     route("/consumer/disable",      "",                  Change, |it| Box::pin(it.disable_consumer())),
     route("/consumer/enable",       "",                  Change, |it| Box::pin(it.enable_consumer())),
+    route("/consumer/approve",      "",                  Change, |it| Box::pin(it.approve_consumer())),
+    route("/consumer/decline",      "",                  Change, |it| Box::pin(it.decline_consumer())),
     route("/consumer/link",         "",                  Change, |it| Box::pin(it.make_developer_link())),
     route("/consumer/end-link",     "",                  Change, |it| Box::pin(it.end_developer_link())),
     route("/consumer/remove",       "",                  Change, |it| Box::pin(it.remove_consumer())),

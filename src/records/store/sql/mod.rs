@@ -32,6 +32,7 @@ mod maintenance;
 pub(super) mod migrate;
 mod names;
 mod purge;
+mod registrations;
 mod rows;
 mod sealing;
 mod sessions;

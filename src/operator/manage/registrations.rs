@@ -1,0 +1,84 @@
+//! Decisions on consumers that users ask for.
+
+use super::{Actor, ManageError, Management};
+use crate::{
+    base::names::ConsumerKey,
+    provider::issue::registration,
+    records::store::{
+        port::Guard,
+        record::{Consumer, Registration},
+    },
+};
+
+impl Management {
+    /// Lists the consumers on which an operator has to decide by their keys, after `after`, at most `limit`: new ones, and those with
+    /// other callbacks.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn registrations(
+        &self,
+        after: Option<&ConsumerKey>,
+        limit: u32,
+    ) -> Result<Vec<Consumer>, ManageError> {
+        Ok(self.store.undecided_consumers(after, limit).await?)
+    }
+
+    /// Enables a consumer that a user has asked for, or gives it the callbacks that the user asks for.
+    ///
+    /// # Errors
+    /// [`ManageError::NothingAsked`], and those of [`Self::patch_consumer`].
+    pub async fn approve_consumer(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+    ) -> Result<Consumer, ManageError> {
+        let approve = |consumer: &mut Consumer| {
+            let asked = std::mem::take(&mut consumer.asked_callbacks);
+            match consumer.registration {
+                None => return Err(ManageError::NothingAsked(key.clone())),
+                Some(Registration::Approved) if asked.is_empty() => {
+                    return Err(ManageError::NothingAsked(key.clone()));
+                }
+                Some(Registration::Waiting | Registration::Declined) => consumer.enabled = true,
+                Some(Registration::Approved | Registration::Unchecked) => {}
+            }
+            if !asked.is_empty() {
+                consumer.callbacks = asked;
+            }
+            consumer.registration = Some(Registration::Approved);
+            consumer.decision = None;
+            Ok(())
+        };
+        self.change_consumer(by, key, Some("consumer_approved"), guard, &approve)
+            .await
+    }
+
+    /// Declines what a user has asked for, with a sentence for the user: the consumer, or its other callbacks.
+    ///
+    /// # Errors
+    /// [`ManageError::NothingAsked`], [`ManageError::Invalid`], and those of [`Self::patch_consumer`].
+    pub async fn decline_consumer(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+        reason: &str,
+    ) -> Result<Consumer, ManageError> {
+        let reason = registration::shown_name(reason)
+            .map_err(|problem| super::InvalidInput::member("reason", problem))?;
+        let decline = |consumer: &mut Consumer| {
+            let asked = std::mem::take(&mut consumer.asked_callbacks);
+            match consumer.registration {
+                Some(Registration::Waiting) => consumer.registration = Some(Registration::Declined),
+                _ if asked.is_empty() => return Err(ManageError::NothingAsked(key.clone())),
+                _ => {}
+            }
+            consumer.decision = Some(reason.clone());
+            Ok(())
+        };
+        self.change_consumer(by, key, Some("consumer_declined"), guard, &decline)
+            .await
+    }
+}

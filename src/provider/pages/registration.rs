@@ -1,0 +1,662 @@
+//! `mode=register`: a user asks for consumers, and manages them: another secret, other callbacks, rejected calls, their end.
+//!
+//! Every change names its consumer, of which the user has to be the owner in the transaction that changes it. The key of a new
+//! consumer is in its form, so that a form that is sent twice registers once.
+
+use std::time::Duration;
+
+use askama::Template;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use percent_encoding::utf8_percent_encode;
+use rustix::system::uname;
+use unicode_normalization::is_nfkc;
+
+use super::{
+    LoggedIn, PageError, PageRequest, Worded, cookies,
+    csrf::{self, FormPurpose},
+    developer,
+    login::LoginForm,
+    settings::RegistrationMode,
+};
+use crate::{
+    base::{
+        longest,
+        names::{ConsumerKey, Permission},
+        random,
+        secret::Secret,
+    },
+    provider::{
+        issue::{callback, registration},
+        respond::{Failure, OwnResponse, frame::Frame},
+    },
+    records::store::{
+        port::{Asked, RegistrationBounds, Updated},
+        record::{Consumer, Registration, User},
+    },
+    request::route::{Page, ServiceCall, TokenCall},
+    telemetry::audit::{Actor, CommandRecord},
+    wire::web_page::web_page,
+};
+
+/// The most callbacks of a consumer that a user asks for.
+const CALLBACKS: usize = 10;
+/// The most characters of its name.
+const NAME: usize = 60;
+/// The time for which the secret before a new one also verifies, if its owner wants that.
+const GRACE: Duration = Duration::from_secs(24 * 3600);
+/// The time by which the grace of a secret that gets none has ended at every replica.
+const ENDED_BEFORE: Duration = Duration::from_secs(24 * 3600);
+/// The lifetime of the link to the rejected calls.
+const LINK: Duration = Duration::from_secs(3600);
+
+#[derive(Template)]
+#[template(path = "registration.html")]
+struct RegistrationPage<'a> {
+    frame: Frame<'a>,
+    user: &'a User,
+    service: &'a str,
+    action: &'a str,
+    problem: Option<Problem>,
+    consumers: Vec<ListedOwn>,
+    /// The form of another one; `None`: the user has as many as may be.
+    form: Option<NewForm>,
+    /// An operator decides on each.
+    needs_approval: bool,
+}
+
+/// Why nothing was changed: a message, the field at fault, and what is wrong with it in English.
+struct Problem {
+    message: &'static str,
+    field: &'static str,
+    details: Option<String>,
+}
+
+/// A consumer of the user in the list.
+struct ListedOwn {
+    name: String,
+    /// The class and the message of its state.
+    state: (&'static str, &'static str),
+    page: String,
+}
+
+/// A consumer of the user.
+#[derive(Template)]
+#[template(path = "own-consumer.html")]
+struct OwnPage<'a> {
+    frame: Frame<'a>,
+    action: &'a str,
+    problem: Option<Problem>,
+    consumer: &'a Consumer,
+    /// The class and the message of its state.
+    state: (&'static str, &'static str),
+    callbacks: &'a str,
+    shows_rejections: bool,
+    /// The values of the forms that make a new secret, change the callbacks, and lead to the rejected calls.
+    csrf: [String; 3],
+    /// The page that asks whether to end it.
+    end: String,
+}
+
+/// The form of a new consumer, with what was in it.
+struct NewForm {
+    key: String,
+    csrf: String,
+    fields: [Field; 5],
+    permissions: Vec<WantedPermission>,
+    /// Some of them are sensitive.
+    has_sensitive: bool,
+}
+
+/// A field of the form.
+struct Field {
+    name: &'static str,
+    label: &'static str,
+    value: String,
+    longest: usize,
+    is_wrong: bool,
+}
+
+/// A permission that the form can ask for.
+struct WantedPermission {
+    name: Permission,
+    title: Worded,
+    is_sensitive: bool,
+    is_wanted: bool,
+}
+
+/// A secret that was just made.
+#[derive(Template)]
+#[template(path = "registered.html")]
+struct RegisteredPage<'a> {
+    frame: Frame<'a>,
+    consumer: &'a Consumer,
+    secret: &'a str,
+    waits: bool,
+    /// The addresses of the flow by their English names.
+    addresses: [(&'static str, String); 3],
+}
+
+/// The question before a consumer ends.
+#[derive(Template)]
+#[template(path = "end-consumer.html")]
+struct EndPage<'a> {
+    frame: Frame<'a>,
+    csrf: &'a str,
+    action: &'a str,
+    /// The page of the consumer.
+    page: String,
+    consumer: &'a Consumer,
+}
+
+/// The names of the fields of a new consumer, their labels, and their longest texts.
+const FIELDS: [(&str, &str, usize); 5] = [
+    ("name", "register-name", NAME),
+    (
+        "description",
+        "register-description",
+        longest::SHOWN_CHARACTERS,
+    ),
+    ("website", "register-website", longest::WEB_PAGE),
+    ("contact", "register-contact", longest::CONTACT),
+    ("callbacks", "register-callbacks", longest::CALLBACK),
+];
+
+impl PageRequest<'_> {
+    /// Responds to the page of a user's own consumers.
+    pub(super) async fn registration(&self) -> Result<OwnResponse, Failure> {
+        let here = self.frame.link("register");
+        let key = self.field("key").unwrap_or_default();
+        match self.field("act") {
+            Some("register") => self.ask_for(&here, key).await,
+            Some("rotate") => self.rotate_own(&here, key).await,
+            Some("callbacks") => self.change_callbacks(&here, key).await,
+            Some("rejections") => self.lead_to_rejections(&here, key).await,
+            Some("end") => self.end_own(&here, key).await,
+            Some(_) => Err(PageError::Malformed("error-malformed-form").into()),
+            None => {
+                let login = LoginForm::leading_back_to(&here);
+                let caller = match self.caller_or_form(&login).await? {
+                    Ok(caller) => caller,
+                    Err(login) => return Ok(login),
+                };
+                match (self.parameter("of")?, self.parameter("end")?) {
+                    (None, None) => self.own_consumers(&here, &caller, None).await,
+                    (Some(key), _) => {
+                        let consumer = self.own(&caller, &key).await?;
+                        Ok(self.own_consumer(&here, &caller, &consumer, None))
+                    }
+                    (None, Some(key)) => {
+                        let consumer = self.own(&caller, &key).await?;
+                        Ok(self.page(&EndPage {
+                            frame: self.frame,
+                            csrf: &self.value(&caller, "end", &key),
+                            action: &here,
+                            page: own_page(&here, "of", &key),
+                            consumer: &consumer,
+                        }))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The value of the form that does `act` to a consumer.
+    fn value(&self, caller: &LoggedIn, act: &str, key: &str) -> String {
+        csrf::value(&caller.id, FormPurpose::Register, &format!("{act} {key}"))
+    }
+
+    /// The user who sent the form that does `act` to a consumer.
+    async fn owner(&self, act: &str, key: &str, here: &str) -> Result<LoggedIn, Failure> {
+        self.sender(FormPurpose::Register, &format!("{act} {key}"), here)
+            .await
+    }
+
+    /// A consumer of this user.
+    async fn own(&self, caller: &LoggedIn, key: &str) -> Result<Consumer, Failure> {
+        let unknown = || Failure::from(PageError::ApplicationUnknown);
+        let key: ConsumerKey = key.parse().map_err(|_| unknown())?;
+        let found = self.store().consumer(&key).await?;
+        let owned = found.filter(|found| found.owner.as_ref() == Some(&caller.user.id));
+        owned.ok_or_else(unknown)
+    }
+
+    /// Lists the user's consumers, with the form of another one.
+    async fn own_consumers(
+        &self,
+        here: &str,
+        caller: &LoggedIn,
+        problem: Option<Problem>,
+    ) -> Result<OwnResponse, Failure> {
+        let rules = &self.pages.rules;
+        let most = rules.registration.per_user.get();
+        let owned = self.store().consumers_of_owner(&caller.user.id, most);
+        let owned = owned.await?;
+        let wrong = problem.as_ref().map_or("", |problem| problem.field);
+        let form = (owned.len() < most as usize).then(|| self.new_form(caller, wrong));
+        let consumers = owned.iter().map(|consumer| ListedOwn {
+            name: consumer.name.clone(),
+            state: state(consumer),
+            page: own_page(here, "of", consumer.key.as_str()),
+        });
+        let status = if problem.is_some() { 400 } else { 200 };
+        let template = RegistrationPage {
+            frame: self.frame,
+            user: &caller.user,
+            service: rules.theme.rules.name(),
+            action: here,
+            problem,
+            consumers: consumers.collect(),
+            form: form.transpose()?,
+            needs_approval: rules.registration.mode == RegistrationMode::Approval,
+        };
+        Ok(OwnResponse::page(self.frame, status, &template, ""))
+    }
+
+    /// Shows one of the user's consumers.
+    fn own_consumer(
+        &self,
+        here: &str,
+        caller: &LoggedIn,
+        consumer: &Consumer,
+        problem: Option<Problem>,
+    ) -> OwnResponse {
+        let key = consumer.key.as_str();
+        let rotation = rotation(consumer);
+        let acts = [&*rotation, "callbacks", "rejections"];
+        let status = if problem.is_some() { 400 } else { 200 };
+        let registered = consumer.callbacks.join("\n");
+        let template = OwnPage {
+            frame: self.frame,
+            action: here,
+            consumer,
+            state: state(consumer),
+            callbacks: self
+                .field("callbacks")
+                .filter(|_| problem.is_some())
+                .unwrap_or(&registered),
+            problem,
+            shows_rejections: self.pages.rules.signature_check.is_some(),
+            csrf: acts.map(|act| self.value(caller, act, key)),
+            end: own_page(here, "end", key),
+        };
+        OwnResponse::page(self.frame, status, &template, "")
+    }
+
+    fn new_form(&self, caller: &LoggedIn, wrong: &str) -> Result<NewForm, Failure> {
+        let key = random::name::<ConsumerKey>()?.to_string();
+        let permissions = self.pages.rules.permissions.iter().map(|declared| {
+            let name = &declared.name;
+            WantedPermission {
+                name: name.clone(),
+                title: self.wording().described(name).0,
+                is_sensitive: declared.sensitive,
+                is_wanted: self.wants(name),
+            }
+        });
+        Ok(NewForm {
+            csrf: self.value(caller, "register", &key),
+            key,
+            fields: FIELDS.map(|(name, label, longest)| Field {
+                name,
+                label,
+                value: self.field(name).unwrap_or_default().to_owned(),
+                longest,
+                is_wrong: name == wrong,
+            }),
+            permissions: permissions.collect(),
+            has_sensitive: self.pages.rules.permissions.iter().any(|it| it.sensitive),
+        })
+    }
+
+    /// Whether the form asks for a permission.
+    fn wants(&self, permission: &Permission) -> bool {
+        self.field(&format!("permission {permission}")).is_some()
+    }
+
+    /// Registers a consumer.
+    async fn ask_for(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
+        let caller = self.owner("register", key, here).await?;
+        let rules = &self.pages.rules;
+        let consumer = match self.asked(&caller, key)? {
+            Ok(consumer) => consumer,
+            Err(problem) => return self.own_consumers(here, &caller, Some(problem)).await,
+        };
+        let bounds = RegistrationBounds {
+            per_user: rules.registration.per_user.get(),
+            per_day: rules.registration.per_day.get(),
+        };
+        let asking =
+            self.store()
+                .ask_for_consumer(consumer.clone(), &caller.user.id, bounds, self.now);
+        let problem = match asking.await? {
+            Asked::Registered => {
+                self.record_own("consumer_asked", &caller, &consumer)
+                    .await?;
+                return Ok(self.registered(&consumer));
+            }
+            // The same form again.
+            Asked::Before => return Ok(OwnResponse::see_other(here.to_owned())),
+            Asked::NameTaken => ("register-taken", "name"),
+            Asked::TooMany => ("register-too-many", ""),
+        };
+        let problem = Problem {
+            message: problem.0,
+            field: problem.1,
+            details: None,
+        };
+        self.own_consumers(here, &caller, Some(problem)).await
+    }
+
+    /// The consumer that a form asks for.
+    fn asked(&self, caller: &LoggedIn, key: &str) -> Result<Result<Consumer, Problem>, Failure> {
+        let rules = &self.pages.rules;
+        let [name, description, website, contact, callbacks] =
+            FIELDS.map(|(name, ..)| self.field(name).unwrap_or_default().trim());
+        let invalid = |field: &'static str, details: String| Problem {
+            message: "register-invalid",
+            field,
+            details: Some(details),
+        };
+        let checked = || -> Result<_, Problem> {
+            let name =
+                own_name(name, rules.theme.rules.name()).map_err(|it| invalid("name", it))?;
+            let description = registration::shown_name(description)
+                .map_err(|it| invalid("description", it.to_string()))?;
+            let website = match website {
+                "" => None,
+                text => Some(web_page(text).map_err(|it| invalid("website", it.to_string()))?),
+            };
+            let contact =
+                registration::contact(contact).map_err(|it| invalid("contact", it.to_string()))?;
+            let callbacks = own_callbacks(callbacks).map_err(|it| invalid("callbacks", it))?;
+            Ok((name, description, website, contact, callbacks))
+        };
+        let (name, description, website, contact, callbacks) = match checked() {
+            Ok(checked) => checked,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let wanted = rules.permissions.iter().filter(|it| self.wants(&it.name));
+        let is_sensitive = wanted.clone().any(|it| it.sensitive);
+        let waits = is_sensitive || rules.registration.mode != RegistrationMode::Open;
+        let key = key.parse();
+        let key = key.map_err(|_| PageError::Malformed("error-malformed-form"))?;
+        Ok(Ok(Consumer {
+            description: Some(description),
+            website,
+            contact: Some(contact),
+            callbacks,
+            permissions: wanted.map(|it| it.name.clone()).collect(),
+            owner: Some(caller.user.id.clone()),
+            registration: Some(match waits {
+                true => Registration::Waiting,
+                false => Registration::Unchecked,
+            }),
+            enabled: !waits,
+            ..Consumer::new(key, random::secret()?, name, self.now)
+        }))
+    }
+
+    /// Gives a consumer another secret, which is shown this once.
+    async fn rotate_own(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
+        let caller = match self.logged_in().await? {
+            Some(caller) => caller,
+            None => return Err(self.stale(false, here)),
+        };
+        let before = self.own(&caller, key).await?;
+        // The form names the secret that it replaces: sent twice, it makes one new secret.
+        let caller = self.owner(&rotation(&before), key, here).await?;
+        let secret = random::secret()?;
+        let until = match self.field("grace") {
+            Some(_) => self.now.after(GRACE),
+            None => self.now.before(ENDED_BEFORE),
+        };
+        let rotate = |consumer: &mut Consumer| {
+            let is_same = consumer.secret == before.secret;
+            let replaced = std::mem::replace(&mut consumer.secret, secret.clone());
+            consumer.previous_secret = Some((replaced, until));
+            is_same
+        };
+        let consumer = self.update_own(&caller, &before, &rotate).await?;
+        self.record_own("consumer_secret_rotated", &caller, &consumer)
+            .await?;
+        Ok(self.registered(&consumer))
+    }
+
+    /// Changes the callbacks of a consumer, or asks for that.
+    async fn change_callbacks(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
+        let caller = self.owner("callbacks", key, here).await?;
+        let before = self.own(&caller, key).await?;
+        let callbacks = match own_callbacks(self.field("callbacks").unwrap_or_default()) {
+            Ok(callbacks) => callbacks,
+            Err(details) => {
+                let problem = Problem {
+                    message: "register-invalid",
+                    field: "",
+                    details: Some(details),
+                };
+                return Ok(self.own_consumer(here, &caller, &before, Some(problem)));
+            }
+        };
+        let is_open = self.pages.rules.registration.mode == RegistrationMode::Open;
+        let change = |consumer: &mut Consumer| {
+            let (asked, own) = (&mut consumer.asked_callbacks, &mut consumer.callbacks);
+            match is_open && consumer.registration == Some(Registration::Unchecked) {
+                true => own.clone_from(&callbacks),
+                false if *own == callbacks => asked.clear(),
+                false => asked.clone_from(&callbacks),
+            }
+            consumer.decision = None;
+            consumer.enabled
+        };
+        let consumer = self.update_own(&caller, &before, &change).await?;
+        self.record_own("consumer_callbacks_asked", &caller, &consumer)
+            .await?;
+        Ok(OwnResponse::see_other(own_page(here, "of", key)))
+    }
+
+    /// Leads to the rejected calls of a consumer.
+    async fn lead_to_rejections(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
+        let caller = self.owner("rejections", key, here).await?;
+        let consumer = self.own(&caller, key).await?;
+        if !consumer.enabled || self.pages.rules.signature_check.is_none() {
+            return Err(PageError::LinkUnknown.into());
+        }
+        let link: Secret = random::secret()?;
+        let (hash, until) = (cookies::id_hash(&link), self.now.after(LINK));
+        let put = self.store().put_developer_link(&consumer.key, &hash, until);
+        put.await?;
+        self.record_own("developer_link_made", &caller, &consumer)
+            .await?;
+        let page = self.frame.link("developer");
+        let link = link.expose_text();
+        Ok(OwnResponse::see_other(format!(
+            "{page}&{}={}",
+            developer::PARAMETER,
+            *link
+        )))
+    }
+
+    /// Removes a consumer with all its tokens.
+    async fn end_own(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
+        let caller = self.owner("end", key, here).await?;
+        let consumer = self.own(&caller, key).await?;
+        let is_own = |found: &Consumer| found.owner == consumer.owner;
+        if self
+            .store()
+            .remove_consumer(&consumer.key, Some(&is_own))
+            .await?
+        {
+            self.record_own("consumer_removed", &caller, &consumer)
+                .await?;
+        }
+        Ok(OwnResponse::see_other(here.to_owned()))
+    }
+
+    /// Changes a consumer of this user.
+    async fn update_own(
+        &self,
+        caller: &LoggedIn,
+        before: &Consumer,
+        change: &(dyn Fn(&mut Consumer) -> bool + Sync),
+    ) -> Result<Consumer, Failure> {
+        let change = |consumer: &mut Consumer| {
+            consumer.owner.as_ref() == Some(&caller.user.id) && change(consumer)
+        };
+        match self.store().update_consumer(&before.key, &change).await? {
+            Updated::Updated(consumer) => Ok(*consumer),
+            Updated::Refused | Updated::Unknown => Err(PageError::ApplicationUnknown.into()),
+        }
+    }
+
+    /// Records what the user did to a consumer, and lets it take effect here at once.
+    async fn record_own(
+        &self,
+        event: &str,
+        caller: &LoggedIn,
+        consumer: &Consumer,
+    ) -> Result<(), Failure> {
+        let record = CommandRecord {
+            id: random::identifier()?,
+            event: event.to_owned(),
+            consumer: Some(consumer.key.to_string()),
+            user: Some(caller.user.id.to_string()),
+            actor: Actor {
+                by: "page".to_owned(),
+                address: Some(self.address.to_string()),
+                host: uname().nodename().to_string_lossy().into_owned(),
+                pid: std::process::id(),
+                ..Actor::default()
+            },
+            ..CommandRecord::default()
+        };
+        self.store().record_command(self.now, &record).await?;
+        self.pages.services.feed.follow().await?;
+        Ok(())
+    }
+
+    /// Shows a secret that was just made.
+    fn registered(&self, consumer: &Consumer) -> OwnResponse {
+        let base = &self.pages.rules.origins.base.origin;
+        let calls = [
+            ("Request token", ServiceCall::Token(TokenCall::RequestToken)),
+            ("Authorization page", ServiceCall::Page(Page::Authorize)),
+            ("Access token", ServiceCall::Token(TokenCall::AccessToken)),
+        ];
+        self.page(&RegisteredPage {
+            frame: self.frame,
+            consumer,
+            secret: &consumer.secret.expose_text(),
+            waits: consumer.is_unapproved(),
+            addresses: calls
+                .map(|(name, call)| (name, format!("{base}{}", self.flow.best_of(call)))),
+        })
+    }
+}
+
+/// The address of a page about one consumer.
+fn own_page(here: &str, parameter: &str, key: &str) -> String {
+    format!(
+        "{here}&{parameter}={}",
+        utf8_percent_encode(key, callback::ESCAPED)
+    )
+}
+
+/// The act that replaces the secret which a consumer has.
+fn rotation(consumer: &Consumer) -> String {
+    let hash = cookies::id_hash(&consumer.secret);
+    format!("rotate {}", URL_SAFE_NO_PAD.encode(hash))
+}
+
+/// The class and the message of the state of a consumer.
+fn state(consumer: &Consumer) -> (&'static str, &'static str) {
+    match consumer.registration {
+        Some(Registration::Waiting) => ("warn", "register-waiting"),
+        Some(Registration::Declined) => ("bad", "register-declined"),
+        _ if !consumer.enabled => ("bad", "register-disabled"),
+        _ => ("", "register-works"),
+    }
+}
+
+/// Checks the name of a consumer that a user asks for. Users see it, so it does not pass for the name of the service, nor with letters that
+/// look like others.
+fn own_name(name: &str, service: &str) -> Result<String, String> {
+    let name = registration::shown_name(name).map_err(|problem| problem.to_string())?;
+    let (folded, service) = (name.to_lowercase(), service.trim().to_lowercase());
+    let is_latin =
+        |letter: char| letter.is_ascii_alphabetic() || ('\u{c0}'..'\u{250}').contains(&letter);
+    let looks_latin = |letter: char| matches!(letter, '\u{370}'..'\u{590}' | '\u{13a0}'..'\u{1400}' | '\u{1c80}'..'\u{1c90}' | '\u{2c80}'..'\u{2e00}' | '\u{a640}'..'\u{a6a0}');
+    if name.chars().count() > NAME {
+        Err(format!("it is longer than {NAME} characters"))
+    } else if service.chars().count() > 2 && folded.contains(&service) {
+        Err("it has the name of the service in it".to_owned())
+    } else if !is_nfkc(&name) {
+        Err("it has characters in it that look like others; write the usual ones".to_owned())
+    } else if name.chars().any(is_latin) && name.chars().any(looks_latin) {
+        Err("it mixes letters of scripts that look alike".to_owned())
+    } else {
+        Ok(name)
+    }
+}
+
+/// Checks the callbacks that a user asks for, one in a line. What an operator is only warned of is rejected here.
+fn own_callbacks(text: &str) -> Result<Vec<String>, String> {
+    let mut callbacks = Vec::new();
+    for text in text.split_ascii_whitespace() {
+        match callback::check_registration(text) {
+            Err(problem) => return Err(format!("{text}: {problem}")),
+            Ok(Some(warning)) => return Err(format!("{text}: {warning}")),
+            Ok(None) if callbacks.iter().any(|known| known == text) => {}
+            Ok(None) => callbacks.push(text.to_owned()),
+        }
+    }
+    match callbacks.len() {
+        ..=CALLBACKS => Ok(callbacks),
+        count => Err(format!("{count} are given, and at most {CALLBACKS} fit")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_does_not_pass_for_another() {
+        for name in [
+            "Photo printer",
+            "Фото принтер",
+            "写真プリンタ",
+            "Ünïcode 2",
+            "Συσκευή",
+        ] {
+            assert_eq!(own_name(name, "Example").as_deref(), Ok(name));
+        }
+        for (name, problem) in [
+            ("", "empty"),
+            ("my EXAMPLE app", "name of the service"),
+            ("Рaypal", "mixes letters"),
+            ("ＰayＰal", "look like others"),
+            ("𝐏rinter", "look like others"),
+            ("a\u{202e}b", "invisible"),
+            (&"n".repeat(61), "longer than 60"),
+        ] {
+            let found = own_name(name, "Example").unwrap_err();
+            assert!(found.contains(problem), "{name:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn callbacks_are_stricter_than_those_of_operators() {
+        let found = own_callbacks("https://a.test/x\r\n oob\nhttps://a.test/x").unwrap();
+        assert_eq!(found, ["https://a.test/x", "oob"]);
+        for text in [
+            "http://a.test/",
+            "https://a.test/*",
+            "javascript:x",
+            "//a.test",
+        ] {
+            assert!(own_callbacks(text).is_err(), "{text}");
+        }
+        let many = (0..11).map(|number| format!("https://a.test/{number} "));
+        assert!(own_callbacks(&many.collect::<String>()).is_err());
+    }
+}

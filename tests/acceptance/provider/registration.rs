@@ -1,0 +1,557 @@
+//! Developers ask for consumers on a page, and manage them there.
+//!
+//! Promise (Flow and pages): A consumer that waits for approval, or was declined, is refused as a disabled one is, and nothing but an
+//! approval enables it: no command, no import, no form. Also in `tests/store_contract/consumers.rs`.
+//! Promise (Flow and pages): In no mode of `registration` a consumer has a sensitive permission that no operator has approved; a secret is shown
+//! once; users have bounds over all replicas; each form is valid for one session, consumer and act, and registers once. Also in
+//! `tests/store_contract/registrations.rs`.
+
+use serde_json::Value;
+
+use crate::support::{
+    Answer, Call, Consumer, Operator, Proxy, Upstream, User, Visitor,
+    call::form as encoded,
+    has,
+    legs::{APPLICATIONS, asks},
+    operator::WRITE,
+    program::Ended,
+    until,
+    visitor::{Form, Page},
+};
+
+const REGISTER: &str = "/service.oauth?mode=register";
+
+const PERMISSIONS: &str = "
+[[permission]]
+name = 'photos.read'
+title = 'See your photos'
+
+[[permission]]
+name = 'photos.print'
+title = 'Print your photos'
+sensitive = true
+
+[[operation]]
+path = '/photos'
+access = ['consumer', 'application']
+permission = 'photos.read'
+";
+
+fn start(api: &Upstream, settings: &str) -> Proxy {
+    let config = format!("registration.{settings}\n{PERMISSIONS}");
+    Proxy::in_front_of(api)
+        .with_console()
+        .config(&config)
+        .start()
+}
+
+/// The form of a new consumer, filled in so far that it is accepted.
+fn filled(page: &Page, name: &str) -> Form {
+    let form = page.form_with("description").set("name", name);
+    let form = form
+        .set("description", "Prints photos")
+        .set("contact", "dev@shop.example");
+    with(
+        form,
+        &[("permission photos.read", "1"), ("act", "register")],
+    )
+}
+
+fn with(mut form: Form, fields: &[(&str, &str)]) -> Form {
+    let fields = fields
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    form.fields.extend(fields);
+    form
+}
+
+/// The key and the secret that a page shows.
+fn issued(page: &Page) -> Consumer {
+    page.answer.has_status(200);
+    assert!(
+        page.answer
+            .header("cache-control")
+            .unwrap()
+            .contains("no-store")
+    );
+    let text = page.answer.text();
+    let parts = Vec::from_iter(text.split("<pre").skip(1).map(|part| {
+        let part = part.split_once('>').unwrap().1;
+        part.split('<').next().unwrap().to_owned()
+    }));
+    Consumer::new(&parts[0], &parts[1])
+}
+
+fn ask(visitor: &mut Visitor<'_>, name: &str) -> Consumer {
+    let page = visitor.open(REGISTER);
+    issued(&visitor.submit(&page, &filled(&page, name)))
+}
+
+fn own(visitor: &mut Visitor<'_>, key: &str) -> Page {
+    visitor.open(&format!("{REGISTER}&of={key}"))
+}
+
+/// Presses a button of the page of one consumer.
+fn press(visitor: &mut Visitor<'_>, key: &str, act: &str, fields: &[(&str, &str)]) -> Page {
+    let page = own(visitor, key);
+    let mut forms = page.forms().into_iter();
+    let button = ("act".to_owned(), act.to_owned());
+    let form = forms.find(|form| form.buttons.contains(&button)).unwrap();
+    visitor.submit(&page, &with(form.press("act", act), fields))
+}
+
+/// What a command says that fails.
+fn failed(ended: Ended) -> String {
+    assert!(!ended.status.success(), "{ended:?}");
+    ended.stderr
+}
+
+fn call(consumer: &Consumer) -> Call {
+    Call::get("/photos").by(consumer)
+}
+
+fn shown(proxy: &Proxy, key: &str) -> Value {
+    let shown = proxy.command(&["consumer", "show", key, "--json"]).done();
+    serde_json::from_str(&shown.stdout).unwrap()
+}
+
+fn audited(proxy: &Proxy, key: &str) -> Vec<(String, String)> {
+    let page = proxy_api(proxy, "GET", &format!("/v1/audit?consumer={key}"), "");
+    let items: Value = serde_json::from_str(&page.text()).unwrap();
+    let items = items["items"].as_array().unwrap().iter().rev();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    items
+        .map(|one| (text(&one["event"]), text(&one["by"])))
+        .collect()
+}
+
+fn proxy_api(proxy: &Proxy, method: &str, target: &str, body: &str) -> Answer {
+    let call = Call::new(method, target).header("Authorization", &format!("Bearer {WRITE}"));
+    let call = if body.is_empty() {
+        call
+    } else {
+        call.json(body)
+    };
+    let mut connection = crate::support::Connection::to(proxy.admin());
+    connection.send(&call.wire("", &proxy.admin().to_string()));
+    connection.answer(method)
+}
+
+#[test]
+fn closed_there_is_no_page_and_its_alias_is_a_path_of_the_api() {
+    let api = Upstream::start();
+    let proxy = Proxy::with(
+        &api,
+        "operation = [{ path = '/oauth/register', access = ['anonymous'] }]",
+    );
+    proxy.send(Call::get(REGISTER)).has_status(400);
+    proxy.send(Call::get("/oauth/register")).has_status(200);
+    assert_eq!(api.count(), 1);
+    let user = proxy.user("dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    assert!(
+        !visitor
+            .open(APPLICATIONS)
+            .answer
+            .text()
+            .contains("mode=register")
+    );
+}
+
+#[test]
+fn with_approval_a_key_works_once_an_operator_has_approved_it() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'approval'");
+    let user = proxy.user("dora");
+    // Whoever is not logged in gets the login, which leads back.
+    let mut visitor = Visitor::to(&proxy);
+    let login = visitor.open("/oauth/register");
+    let page = visitor.log_in(&login, &user);
+    assert!(page.target.ends_with("mode=register"), "{}", page.target);
+    let consumer = issued(&visitor.submit(&page, &filled(&page, "Photo printer")));
+    has(
+        &visitor.open(REGISTER).answer.text(),
+        &["Photo printer", "Waits for approval"],
+    );
+    // It waits: refused as a disabled consumer is, to the byte.
+    let refused = || {
+        [call(&consumer), asks(&consumer, "oob")].map(|call| {
+            let answer = proxy.send(call);
+            answer.is(401, "consumer_key_refused");
+            (
+                answer.header("www-authenticate").map(str::to_owned),
+                answer.text(),
+            )
+        })
+    };
+    let waiting = refused();
+    let forged = call(&consumer).signs_method("PUT");
+    proxy.send(forged).is(401, "signature_invalid");
+    for command in ["consumer enable", "consumer update --rsa-only"] {
+        let (command, option) = command
+            .split_once(" --")
+            .map_or((command, None), |(a, b)| (a, Some(b)));
+        let mut words = Vec::from_iter(command.split(' '));
+        words.push(&consumer.key);
+        let option = option.map(|option| format!("--{option}"));
+        words.extend(option.as_deref());
+        failed(proxy.command(&words));
+    }
+    let patched = proxy_api(
+        &proxy,
+        "PATCH",
+        &format!("/v1/consumers/{}", consumer.key),
+        r#"{"enabled":true}"#,
+    );
+    patched.has_status(409);
+    let line = format!(
+        "{{\"kind\":\"export\",\"version\":1}}\n{{\"kind\":\"consumer\",\"key\":\"{}\",\"enabled\":true}}\n",
+        consumer.key
+    );
+    let imported = failed(proxy.command_with(&["import", "-", "--update"], &line));
+    has(&imported, &["waiting or declined"]);
+    assert_eq!(refused(), waiting);
+    api.saw_nothing();
+    // Each front lists it, and the metric and the console say so.
+    let list: Value =
+        serde_json::from_str(&proxy_api(&proxy, "GET", "/v1/registrations", "").text()).unwrap();
+    assert_eq!(list["items"][0]["key"], Value::from(&*consumer.key));
+    assert_eq!(list["items"][0]["registration"], "waiting");
+    let listed = proxy
+        .command(&["consumer", "list", "--waiting", "--json"])
+        .done()
+        .stdout;
+    has(&listed, &["dev@shop.example", &consumer.key]);
+    until("it is counted", || {
+        proxy.metric("countersign_registrations_waiting") > 0.0
+    });
+    let operator = Operator::with(&proxy, WRITE);
+    has(
+        &operator.text("/"),
+        &["Photo printer", "waits for approval", "dev@shop.example"],
+    );
+    let page = operator.open(&format!("/consumer/approve?key={}", consumer.key));
+    operator.confirm(&page).answer.has_status(200);
+    proxy.passes(call(&consumer));
+    has(&own(&mut visitor, &consumer.key).answer.text(), &["Works"]);
+    assert_eq!(shown(&proxy, &consumer.key)["contact"], "dev@shop.example");
+    let events = audited(&proxy, &consumer.key);
+    let expected = [("consumer_asked", "page"), ("consumer_approved", "console")];
+    let expected = expected.map(|(event, by)| (event.to_owned(), by.to_owned()));
+    assert_eq!(events, expected);
+    // A disabled one is refused in the same way.
+    proxy.run(&format!("consumer disable {}", consumer.key));
+    until("it is disabled", || proxy.status(call(&consumer)) == 401);
+    assert_eq!(refused(), waiting);
+}
+
+#[test]
+fn a_declined_one_has_the_sentence_of_the_operator() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'approval'");
+    let user = proxy.user("dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let consumer = ask(&mut visitor, "Photo printer");
+    let decline = format!("/v1/consumers/{}/decline", consumer.key);
+    proxy_api(&proxy, "POST", &decline, r#"{"reason":""}"#).has_status(422);
+    proxy_api(&proxy, "POST", &decline, r#"{"reason":"Which <data>?"}"#).has_status(200);
+    proxy_api(&proxy, "POST", &decline, r#"{"reason":"again"}"#).has_status(409);
+    let page = own(&mut visitor, &consumer.key).answer.text();
+    has(&page, &["Declined", "Which &#60;data&#62;?"]);
+    proxy.send(call(&consumer)).is(401, "consumer_key_refused");
+    // Approved all the same later.
+    proxy
+        .command(&["consumer", "approve", &consumer.key])
+        .done();
+    until("it is approved", || proxy.status(call(&consumer)) == 200);
+    let line = failed(proxy.command(&["consumer", "approve", &consumer.key]));
+    has(&line, &["waits for no decision"]);
+    let other = proxy.consumer("Other");
+    let line = failed(proxy.command(&["consumer", "decline", &other.key, "--reason", "x"]));
+    has(&line, &["waits for no decision"]);
+}
+
+#[test]
+fn open_a_key_works_at_once_but_not_with_a_sensitive_permission() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'open'");
+    let user = proxy.user("dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let consumer = ask(&mut visitor, "Photo viewer");
+    proxy.passes(call(&consumer));
+    let record = shown(&proxy, &consumer.key);
+    assert_eq!(record["registration"], "unchecked");
+    assert_eq!(record["permissions"], serde_json::json!(["photos.read"]));
+    let page = visitor.open(REGISTER);
+    let form = with(
+        filled(&page, "Photo printer"),
+        &[("permission photos.print", "1"), ("permission admin", "1")],
+    );
+    let sensitive = issued(&visitor.submit(&page, &form));
+    proxy.send(call(&sensitive)).is(401, "consumer_key_refused");
+    let record = shown(&proxy, &sensitive.key);
+    assert_eq!(record["registration"], "waiting");
+    assert_eq!(
+        record["permissions"],
+        serde_json::json!(["photos.read", "photos.print"])
+    );
+}
+
+#[test]
+fn a_form_registers_once_and_is_valid_for_its_session_and_act() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'open'");
+    let [dora, eve] = ["dora", "eve"].map(|name| proxy.user(name));
+    let mut visitor = Visitor::logged_in(&proxy, &dora);
+    let page = visitor.open(REGISTER);
+    let form = filled(&page, "Photo printer");
+    let consumer = issued(&visitor.submit(&page, &form));
+    // Loaded again: the list, without a secret and without a second consumer.
+    let again = visitor.submit(&page, &form);
+    again.answer.has_status(200);
+    assert!(!again.answer.text().contains(&consumer.secret));
+    let listed = proxy.command(&["consumer", "list", "--json"]).done().stdout;
+    assert_eq!(listed.lines().count(), 1);
+    // A key of the user's choice, a form of another user, and one from another site.
+    let page = visitor.open(REGISTER);
+    let chosen = filled(&page, "Another").set("key", "chosen");
+    visitor.submit(&page, &chosen).answer.has_status(403);
+    let mut other = Visitor::logged_in(&proxy, &eve);
+    other
+        .submit(&page, &filled(&page, "Another"))
+        .answer
+        .has_status(403);
+    let call = Call::post(REGISTER).header("Origin", "https://evil.example");
+    let call = call.form(&encoded(&filled(&page, "Another").fields));
+    visitor.send(call).has_status(403);
+    for act in ["rotate", "callbacks", "rejections", "end"] {
+        let form = with(filled(&page, "Another").without("act"), &[("act", act)]);
+        let form = form.set("key", &consumer.key);
+        let status = visitor.submit(&page, &form).answer.status;
+        assert_eq!(status, 403, "{act}");
+    }
+    // What is another's is not there.
+    for parameter in ["of", "end"] {
+        let page = other.open(&format!("{REGISTER}&{parameter}={}", consumer.key));
+        page.answer.has_status(404);
+    }
+    let page = visitor.open(REGISTER);
+    assert_eq!(page.answer.header("x-frame-options"), Some("DENY"));
+    has(
+        page.answer.header("content-security-policy").unwrap(),
+        &["frame-ancestors 'none'"],
+    );
+    assert!(!page.answer.text().contains("<script"));
+}
+
+#[test]
+fn wrong_fields_are_told_and_kept() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'approval'");
+    let user = proxy.user("dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    proxy.consumer("Corner Shop");
+    for (field, value, problem) in [
+        ("name", "corner SHOP", "Another application has this name"),
+        ("name", "P\u{430}yPal", "scripts that look alike"),
+        ("name", "a\u{202e}b", "invisible character"),
+        ("name", "", "it is empty"),
+        ("description", &"d".repeat(256), "longer than 255"),
+        ("contact", "nobody", "neither a mail address"),
+        ("website", "javascript:alert(1)", "neither https"),
+        ("callbacks", "http://a.test/", "unprotected"),
+        ("callbacks", "https://a.test/*", "register each address"),
+        ("callbacks", "javascript:x", "scheme is forbidden"),
+    ] {
+        let page = visitor.open(REGISTER);
+        let form = match field {
+            "callbacks" => with(filled(&page, "Fine"), &[(field, value)]),
+            _ => filled(&page, "Fine").set(field, value),
+        };
+        let page = visitor.submit(&page, &form);
+        page.answer.has_status(400);
+        has(
+            &page.answer.text(),
+            &[problem, "aria-invalid=\"true\"", "Prints photos"][..2],
+        );
+        if field != "description" {
+            has(&page.answer.text(), &["Prints photos"]);
+        }
+    }
+    let listed = proxy.command(&["consumer", "list", "--json"]).done().stdout;
+    assert_eq!(listed.lines().count(), 1);
+}
+
+#[test]
+fn a_user_and_all_users_have_bounds() {
+    let api = Upstream::start();
+    let proxy = start(
+        &api,
+        "mode = 'open'\nregistration.per_user = 2\nregistration.per_day = 3",
+    );
+    let [dora, eve, fred] = ["dora", "eve", "fred"].map(|name| proxy.user(name));
+    let mut visitor = Visitor::logged_in(&proxy, &dora);
+    let first = ask(&mut visitor, "One");
+    ask(&mut visitor, "Two");
+    // The form is gone, and one that was open does nothing.
+    let page = visitor.open(REGISTER);
+    assert!(
+        page.forms()
+            .iter()
+            .all(|form| form.fields.iter().all(|(name, _)| name != "description"))
+    );
+    // Ending one does not help within the day.
+    let ended = visitor.open(&format!("{REGISTER}&end={}", first.key));
+    let ended = visitor.submit(&ended, &ended.form_with("act").press("act", "end"));
+    let refused = visitor.submit(&ended, &filled(&ended, "Three"));
+    refused.answer.has_status(400);
+    has(&refused.answer.text(), &["too many keys"]);
+    proxy.send(call(&first)).is(401, "consumer_key_unknown");
+    let mut visitor = Visitor::logged_in(&proxy, &eve);
+    ask(&mut visitor, "Three");
+    let mut visitor = Visitor::logged_in(&proxy, &fred);
+    let page = visitor.open(REGISTER);
+    let refused = visitor.submit(&page, &filled(&page, "Four"));
+    has(&refused.answer.text(), &["too many keys"]);
+}
+
+fn pair(proxy: &Proxy, name: &str) -> (User, Consumer) {
+    let user = proxy.user(name);
+    let consumer = ask(&mut Visitor::logged_in(proxy, &user), "Photo printer");
+    (user, consumer)
+}
+
+#[test]
+fn an_owner_makes_a_new_secret_once() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'open'");
+    let (user, before) = pair(&proxy, "dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let page = own(&mut visitor, &before.key);
+    let forms = page.forms();
+    let button = ("act".to_owned(), "rotate".to_owned());
+    let form = forms
+        .into_iter()
+        .find(|form| form.buttons.contains(&button))
+        .unwrap();
+    let form = form.press("act", "rotate");
+    let after = issued(&visitor.submit(&page, &form));
+    assert_eq!(after.key, before.key);
+    proxy.passes(call(&after));
+    proxy.send(call(&before)).is(401, "signature_invalid");
+    // The same form again replaces nothing.
+    visitor.submit(&page, &form).answer.has_status(403);
+    proxy.passes(call(&after));
+    let graced = issued(&press(
+        &mut visitor,
+        &before.key,
+        "rotate",
+        &[("grace", "1")],
+    ));
+    proxy.passes(call(&graced));
+    proxy.passes(call(&after));
+}
+
+#[test]
+fn callbacks_change_at_once_or_are_asked_for() {
+    let api = Upstream::start();
+    for (mode, is_open) in [("open", true), ("approval", false)] {
+        let proxy = start(&api, &format!("mode = '{mode}'"));
+        let (user, consumer) = pair(&proxy, "dora");
+        if !is_open {
+            proxy
+                .command(&["consumer", "approve", &consumer.key])
+                .done();
+        }
+        let mut visitor = Visitor::logged_in(&proxy, &user);
+        let asked = "https://a.test/back\noob";
+        let page = press(
+            &mut visitor,
+            &consumer.key,
+            "callbacks",
+            &[("callbacks", asked)],
+        );
+        page.answer.has_status(200);
+        let callbacks = serde_json::json!(["https://a.test/back", "oob"]);
+        let record = shown(&proxy, &consumer.key);
+        let both = [&record["callbacks"], &record["asked_callbacks"]];
+        let empty = serde_json::json!([]);
+        match is_open {
+            true => assert_eq!(both, [&callbacks, &empty]),
+            false => assert_eq!(both, [&empty, &callbacks]),
+        }
+        assert_eq!(page.answer.text().contains("wait for approval"), !is_open);
+        let status = proxy.send(asks(&consumer, "https://a.test/back")).status;
+        assert_eq!(status == 200, is_open);
+        if !is_open {
+            proxy.passes(call(&consumer));
+            proxy
+                .command(&["consumer", "decline", &consumer.key, "--reason", "No"])
+                .done();
+            assert_eq!(shown(&proxy, &consumer.key)["asked_callbacks"], empty);
+            press(
+                &mut visitor,
+                &consumer.key,
+                "callbacks",
+                &[("callbacks", asked)],
+            );
+            proxy
+                .command(&["consumer", "approve", &consumer.key])
+                .done();
+        }
+        until("it is registered", || {
+            proxy.status(asks(&consumer, "https://a.test/back")) == 200
+        });
+        let wrong = press(
+            &mut visitor,
+            &consumer.key,
+            "callbacks",
+            &[("callbacks", "http://b.test")],
+        );
+        wrong.answer.has_status(400);
+        has(&wrong.answer.text(), &["unprotected", "http://b.test"]);
+    }
+}
+
+#[test]
+fn an_owner_sees_rejected_calls_and_ends_the_key() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'open'");
+    let (user, consumer) = pair(&proxy, "dora");
+    let token = proxy.token(&consumer, &user);
+    proxy
+        .send(call(&consumer).signs_method("PUT"))
+        .is(401, "signature_invalid");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let page = press(&mut visitor, &consumer.key, "rejections", &[]);
+    assert!(
+        page.target.contains("mode=developer&link="),
+        "{}",
+        page.target
+    );
+    has(&page.answer.text(), &["Rejected calls of", "Photo printer"]);
+    let asked = visitor.open(&format!("{REGISTER}&end={}", consumer.key));
+    has(
+        &asked.answer.text(),
+        &["End the key of", "Nothing brings the key back"],
+    );
+    visitor
+        .submit(&asked, &asked.form_with("act").press("act", "end"))
+        .answer
+        .has_status(200);
+    proxy.send(call(&consumer)).is(401, "consumer_key_unknown");
+    proxy
+        .send(Call::get("/photos").by(&consumer).with(&token))
+        .is(401, "consumer_key_unknown");
+    visitor.open(&page.target).answer.has_status(404);
+    let events = audited(&proxy, &consumer.key);
+    let events = Vec::from_iter(events.iter().map(|(event, by)| format!("{event} {by}")));
+    has(
+        &events.join("\n"),
+        &[
+            "consumer_asked page",
+            "developer_link_made page",
+            "consumer_removed page",
+        ],
+    );
+}
