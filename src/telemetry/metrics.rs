@@ -286,7 +286,7 @@ impl Metrics {
         }
     }
 
-    /// Notes a call that failed because of the API, and says whether the API is away ([`ApiHealth`]).
+    /// Notes a call that failed because of the API, and says whether the API is away (`ApiHealth`).
     pub fn api_failed(&self, is_unreachable: bool, now: UnixTime) -> bool {
         self.api.failed(self.answers(), is_unreachable, now)
     }
