@@ -102,10 +102,10 @@ fn the_configuration_of_one_node_misses_nothing_but_its_api() {
     let errors = ended
         .stderr
         .lines()
-        .filter(|line| line.starts_with("countersign:"));
+        .filter(|line| line.starts_with('✗'));
     let errors = Vec::from_iter(errors);
     assert!(
-        matches!(errors[..], [error] if error.contains("upstream.api_url: http://api:")),
+        matches!(errors[..], [error, _count] if error.contains("upstream.api_url: http://api:")),
         "{ended:?}"
     );
 }
