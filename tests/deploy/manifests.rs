@@ -99,10 +99,7 @@ fn the_configuration_of_one_node_misses_nothing_but_its_api() {
     let builder = Builder::in_front_of_url("http://127.0.0.1:1").config(&config);
     let builder = builder.environment("COUNTERSIGN__LISTEN__ADDRESS", address);
     let ended = builder.run(&["check"], "");
-    let errors = ended
-        .stderr
-        .lines()
-        .filter(|line| line.starts_with('✗'));
+    let errors = ended.stderr.lines().filter(|line| line.starts_with('✗'));
     let errors = Vec::from_iter(errors);
     assert!(
         matches!(errors[..], [error, _count] if error.contains("upstream.api_url: http://api:")),
