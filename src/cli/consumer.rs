@@ -234,7 +234,12 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                 .manage()?
                 .approve_consumer(actor, &key, None)
                 .await?;
-            let text = format!("Approved {}.", named(&approved));
+            // The owner may have asked for others since they were listed.
+            let callbacks = match &approved.callbacks[..] {
+                [] => String::new(),
+                callbacks => format!(", with {}", callbacks.join(" and ")),
+            };
+            let text = format!("Approved {}{callbacks}.", named(&approved));
             told(context, &approved, &text)
         }
         Command::Decline { which, reason } => {

@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// A line that somebody would type, for each command.
-const EXAMPLES: [&str; 37] = [
+const EXAMPLES: [&str; 39] = [
     "countersign demo",
     "countersign serve --config /etc/countersign/config.toml",
     "countersign check --config /etc/countersign/config.toml",
@@ -17,6 +17,8 @@ const EXAMPLES: [&str; 37] = [
     "countersign consumer rotate-secret printer --grace 7d",
     "countersign consumer disable printer",
     "countersign consumer enable printer",
+    "countersign consumer approve printer",
+    "countersign consumer decline printer --reason 'Which data does it need?'",
     "countersign consumer link printer",
     "countersign consumer remove printer --yes",
     "countersign user add alice --display-name 'Alice Liddell'",

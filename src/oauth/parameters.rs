@@ -55,6 +55,8 @@ pub struct Parameters {
     has_look_alike: bool,
     /// Names of protocol parameters after a `;`, at which some frameworks split a query or a form too.
     after_semicolon: ParameterNames,
+    /// The values of `_method` where a `;` begins or ends a pair, at most [`MAX_LATE_METHODS`].
+    late_methods: Vec<Vec<u8>>,
     realm: Option<Range<usize>>,
     malformed: Option<ShapeError>,
 }
@@ -84,6 +86,16 @@ struct Rank {
 /// keeps some of them, and every request may have this much without its being counted.
 const KEPT_BYTES: usize = 8 * 1024;
 const KEPT_ENTRIES: usize = 128;
+
+/// A request with more values of `_method` counts as one that hides some.
+const MAX_LATE_METHODS: usize = 16;
+
+/// Whether some framework reads this name as `_method`.
+fn names_method(name: &[u8]) -> bool {
+    // Nearly every name ends here.
+    let may_be = |byte: &u8| !byte.is_ascii_alphanumeric();
+    name.first().is_some_and(may_be) && folded_name(name) == b"_method"
+}
 
 /// `=` encoded once more, between name and value.
 const ENCODED_EQUALS: &[u8] = b"%3D";
@@ -162,19 +174,22 @@ impl Parameters {
             .filter(move |parameter| parameter.name == name.as_bytes())
     }
 
+    /// Whether there may be values that [`Self::method_overrides`] does not have.
+    #[must_use]
+    pub const fn hides_methods(&self) -> bool {
+        self.late_methods.len() >= MAX_LATE_METHODS
+    }
+
     /// The values of `_method` in upper case, which some frameworks take for the method of the call. They ignore what is not a word.
     pub fn method_overrides(&self) -> impl Iterator<Item = Vec<u8>> {
-        let is_word = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_alphabetic);
-        self.iter().filter_map(move |parameter| {
-            let name = parameter.name;
-            // Nearly every name ends here.
-            let may_be = name
-                .first()
-                .is_some_and(|byte| !byte.is_ascii_alphanumeric());
-            let value = parameter.value.trim_ascii();
-            (may_be && is_word(value) && folded_name(name) == b"_method")
-                .then(|| value.to_ascii_uppercase())
-        })
+        let named = self.iter().filter(|parameter| names_method(parameter.name));
+        let late = self.late_methods.iter().map(Vec::as_slice);
+        let values = named.map(|parameter| parameter.value).chain(late);
+        let words = values.map(<[u8]>::trim_ascii).filter(|value| {
+            // What ends at a `;` for those who split there is the whole value for others.
+            !value.is_empty() && value.iter().all(u8::is_ascii_alphabetic)
+        });
+        words.map(<[u8]>::to_ascii_uppercase)
     }
 
     /// The normalized parameters, §3.4.1.3.2.

@@ -145,9 +145,11 @@ fn rails_receives_nothing_of_an_enforced_method_by_a_parameter() {
     let api = Api::rails();
     let builder = Proxy::in_front_of_url(&format!("http://{}", api.address));
     let config = "signature.enforcement = 'observe'
+        permission = [{ name = 'write', title = 'Write' }]
         limits.form_bytes = '4KiB'
         operation = [
             { path = '/photos/{id}', methods = ['GET', 'POST'] },
+            { path = '/photos/{id}', methods = ['PUT'], permission = 'write' },
             { path = '/photos/{id}', methods = ['DELETE'], enforcement = 'enforce' },
             { path = '/write/{id}', methods = ['POST'] }]";
     let mut proxy = builder.config(config).start();
@@ -167,6 +169,11 @@ fn rails_receives_nothing_of_an_enforced_method_by_a_parameter() {
         Call::post("/photos/1").form(".method=delete"),
         Call::post("/photos/1").json(r#"{"_method":"DELETE"}"#),
         Call::post("/photos/1").form("_method=purge"),
+        Call::post("/photos/1").form("_method=put&_method=delete"),
+        Call::post("/photos/1").form("a=b;_method=delete"),
+        Call::post("/photos/1").form("_method=delete;a=b"),
+        Call::post("/photos/1?_method=put").body(MULTIPART, b"--x--\r\n"),
+        Call::get("/photos/1?_method=DELETE").header("Authorization", "Basic oauth_token=1"),
         Call::get("/photos/1?_method=DELETE"),
         Call::post("/photos/1").form(&format!("a={}&_method=delete", "x".repeat(9_000))),
     ]);

@@ -328,7 +328,14 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         assert_eq!(record["event"].as_str(), Some(*event), "{record}");
     }
     // All commands but those that read: a change that has no record did not go through the use cases.
-    let others = ["token issue ", "consumer rotate-secret ", "rekey "];
+    let others = [
+        "token issue ",
+        "consumer rotate-secret ",
+        // Tried where a user asks for a consumer.
+        "consumer approve ",
+        "consumer decline ",
+        "rekey ",
+    ];
     let is_audited = |command: &str| {
         let mut audited = others.into_iter().chain(changes.iter().map(|(it, _)| *it));
         audited.any(|arguments| arguments.starts_with(command))

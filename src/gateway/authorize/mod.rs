@@ -214,24 +214,35 @@ impl Authorizer {
     }
 
     /// Takes a call for what an API makes of it that reads the method from the parameter `_method`: those on Rails, Laravel, Symfony, CakePHP
-    /// and Spring for a POST, WordPress for any method. What was not read of a POST, or not as a form, may hold this parameter: the call
-    /// is enforced where any method of its path is.
+    /// and Spring for a POST, WordPress for any method. What was not read, or of a POST not as a form, may hold this parameter: the
+    /// call is enforced where any method of its path is.
     pub fn apply_method_parameter(&self, call: &mut Call<'_>, is_read: bool) {
         let Found::Operation(own) = call.found else {
             return;
         };
-        let methods = call.collected.parameters.method_overrides();
-        let mut others = methods.filter(|method| !own.has_method(method));
-        if let Some(found) =
-            others.find_map(|method| call.operations.find_overridden(call.path, own, &method))
-        {
-            call.is_enforced = self.operations.is_enforced(&found, self.enforces());
+        let enforces = self.enforces();
+        let is_post = call.head.parts.method == Method::POST;
+        let parameters = &call.collected.parameters;
+        let may_hide = !is_read
+            || parameters.hides_methods()
+            || is_post && call.has_other_body().unwrap_or(true);
+        let mut is_enforced =
+            call.is_enforced || may_hide && self.operations.is_path_enforced(own, enforces);
+        let mut read = None;
+        for method in parameters.method_overrides() {
+            if is_enforced && read.is_some() {
+                break;
+            }
+            if !own.has_method(&method)
+                && let Some(found) = call.operations.find_overridden(call.path, own, &method)
+            {
+                is_enforced |= self.operations.is_enforced(&found, enforces);
+                read.get_or_insert(found);
+            }
+        }
+        call.is_enforced = is_enforced;
+        if let Some(found) = read {
             call.found = found;
-        } else if !call.is_enforced
-            && call.head.parts.method == Method::POST
-            && (!is_read || call.has_other_body().unwrap_or(true))
-        {
-            call.is_enforced = self.operations.is_path_enforced(own, self.enforces());
         }
     }
 

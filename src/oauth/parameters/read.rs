@@ -1,6 +1,8 @@
 //! Reads parameters from the Authorization header (RFC 5849 §3.5.1), the query and a form body (§3.4.1.3.1).
 
-use super::{ENCODED_EQUALS, Entry, Parameters, Rank, prefix, scan::decoded};
+use super::{
+    ENCODED_EQUALS, Entry, MAX_LATE_METHODS, Parameters, Rank, names_method, prefix, scan::decoded,
+};
 use crate::oauth::{
     name::{OAUTH_PREFIX, ProtocolParameter, is_look_alike},
     percent,
@@ -260,9 +262,20 @@ impl Parameters {
         outcome
     }
 
-    /// Notes names of protocol parameters after a `;`, where Rack and older Pythons begin a pair (HTML 4.01 B.2.2).
+    /// Notes names of protocol parameters, and values of `_method`, after a `;`, where Rack and older Pythons begin a pair (HTML 4.01 B.2.2).
+    /// They end the value there of any pair.
     #[cold]
     fn note_after_semicolons(&mut self, raw: &[u8]) {
+        for pair in raw.split(|&byte| matches!(byte, b'&' | b';')) {
+            let (name, value) = pair.split_at(memchr::memchr(b'=', pair).unwrap_or(pair.len()));
+            if self.late_methods.len() < MAX_LATE_METHODS && names_method(&decoded(name)) {
+                let value = decoded(value.get(1..).unwrap_or_default());
+                // No method is longer.
+                if value.len() <= 32 && !self.late_methods.contains(&value) {
+                    self.late_methods.push(value);
+                }
+            }
+        }
         for pair in raw.split(|&byte| byte == b';').skip(1) {
             let name = pair.split(|byte| matches!(byte, b'=' | b'&')).next();
             let name = decoded(name.unwrap_or_default());

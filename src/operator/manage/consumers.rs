@@ -235,11 +235,12 @@ impl Management {
             ([one], false) if one == "enabled" => "consumer_disabled",
             _ => "consumer_changed",
         });
+        let is_told = matches!(event, "consumer_changed" | "consumer_approved");
         let about = CommandRecord {
             event: event.to_owned(),
             consumer: Some(key.to_string()),
-            members: (event == "consumer_changed").then(|| members.join(" ")),
-            changes: (event == "consumer_changed").then_some(changes),
+            members: is_told.then(|| members.join(" ")),
+            changes: is_told.then_some(changes),
             ..CommandRecord::default()
         };
         self.audit(by, about).await;

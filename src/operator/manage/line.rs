@@ -142,7 +142,7 @@ pub(crate) enum LineError {
         "{0}: {1} is not an IP address such as 192.0.2.7 or 2001:db8::7; correct it or leave it out"
     )]
     Address(&'static str, String),
-    #[error("{0}: {1} is neither true nor false")]
+    #[error("{0}: {1:?} is neither true nor false")]
     Flag(String, String),
     #[error("has {found} cells and the header {expected}")]
     Cells { found: u64, expected: u64 },

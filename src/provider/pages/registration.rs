@@ -42,6 +42,8 @@ use crate::{
 const CALLBACKS: usize = 10;
 /// The most characters of its name.
 const NAME: usize = 60;
+/// The length of a key, of 132 random bits.
+const KEY: usize = 22;
 /// The time for which the secret before a new one also verifies, if its owner wants that.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
 /// The time by which the grace of a secret that gets none has ended at every replica.
@@ -378,6 +380,9 @@ impl PageRequest<'_> {
         let wanted = rules.permissions.iter().filter(|it| self.wants(&it.name));
         let is_sensitive = wanted.clone().any(|it| it.sensitive);
         let waits = is_sensitive || rules.registration.mode != RegistrationMode::Open;
+        // The form's field tells two forms apart. The user can write any, and so has no choice of the key.
+        let mut key = csrf::value(&caller.id, FormPurpose::Register, &format!("key {key}"));
+        key.truncate(KEY);
         let key = key.parse();
         let key = key.map_err(|_| PageError::Malformed("error-malformed-form"))?;
         Ok(Ok(Consumer {
@@ -584,11 +589,17 @@ fn own_name(name: &str, service: &str) -> Result<String, String> {
     let (folded, service) = (name.to_lowercase(), service.trim().to_lowercase());
     let is_latin =
         |letter: char| letter.is_ascii_alphabetic() || ('\u{c0}'..'\u{250}').contains(&letter);
-    let looks_latin = |letter: char| matches!(letter, '\u{370}'..'\u{590}' | '\u{13a0}'..'\u{1400}' | '\u{1c80}'..'\u{1c90}' | '\u{2c80}'..'\u{2e00}' | '\u{a640}'..'\u{a6a0}');
+    let looks_latin = |letter: char| matches!(letter, '\u{250}'..'\u{2b0}' | '\u{370}'..'\u{590}' | '\u{13a0}'..'\u{1400}' | '\u{1c80}'..'\u{1c90}' | '\u{2c80}'..'\u{2e00}' | '\u{a640}'..'\u{a6a0}');
     if name.chars().count() > NAME {
         Err(format!("it is longer than {NAME} characters"))
     } else if service.chars().count() > 2 && folded.contains(&service) {
         Err("it has the name of the service in it".to_owned())
+    } else if name.contains("  ") {
+        Err("it has two spaces in succession".to_owned())
+    } else if name.chars().any(is_unseen)
+        || name.chars().any(is_joiner) && !name.chars().any(is_joined)
+    {
+        Err("it has characters in it that nobody sees".to_owned())
     } else if !is_nfkc(&name) {
         Err("it has characters in it that look like others; write the usual ones".to_owned())
     } else if name.chars().any(is_latin) && name.chars().any(looks_latin) {
@@ -596,6 +607,24 @@ fn own_name(name: &str, service: &str) -> Result<String, String> {
     } else {
         Ok(name)
     }
+}
+
+/// Marks of direction, selectors of variants, fillers and tags: what shows nothing, and is not rejected in every name.
+const fn is_unseen(character: char) -> bool {
+    matches!(
+        character,
+        '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200e}' | '\u{200f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+const fn is_joiner(character: char) -> bool {
+    matches!(character, '\u{200c}' | '\u{200d}')
+}
+
+/// Letters of the scripts that need joiners: Arabic, and those of India.
+const fn is_joined(character: char) -> bool {
+    matches!(character, '\u{600}'..='\u{77f}' | '\u{8a0}'..='\u{dff}')
 }
 
 /// Checks the callbacks that a user asks for, one in a line. What an operator is only warned of is rejected here.

@@ -203,7 +203,15 @@ impl Issuer {
             None => true,
             Some(claim) => texts(claim).any(|it| accepted.iter().any(|one| one == it)),
         };
+        // Servers also know refresh tokens and id tokens.
+        let kinds = ["typ", "token_use", "token_type"].into_iter();
+        let mut kinds = kinds.filter_map(|name| claims.get(name)?.as_str());
+        let is_other_kind = kinds.any(|kind| {
+            let kind = kind.to_ascii_lowercase();
+            kind.starts_with("refresh") || kind.starts_with("id") || kind == "offline"
+        });
         let is_ours = claims.get("active") == Some(&Value::Bool(true))
+            && !is_other_kind
             && is_one_of("aud", &self.audience)
             && is_one_of("iss", std::slice::from_ref(&self.name));
         Ok(is_ours.then_some(claims))
@@ -211,6 +219,12 @@ impl Issuer {
 
     /// What these claims are here.
     pub(super) fn read(&self, claims: &Claims, rules: u64) -> Result<BearerClaims, Rejection> {
+        if claims.contains_key("cnf") {
+            // RFC 7800: whoever has it alone may not use it.
+            return Err(Rejection::Token(
+                "the Bearer token is bound to a key (cnf), whose proof is not checked here",
+            ));
+        }
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let [consumer, user, scope] = &self.named;
         let key = text(consumer).and_then(|key| key.parse::<ConsumerKey>().ok());

@@ -15,7 +15,7 @@ use crate::{
         names::{ConsumerKey, Permission, UserId},
         secret::Secret,
     },
-    records::store::Result,
+    records::store::{Result, port::Source},
 };
 
 /// A token is verified again after this time, whatever `cache.ttl` says, so that a key which its issuer has withdrawn counts no longer.
@@ -159,10 +159,12 @@ impl Cached {
     where
         F: Future<Output = Result<Option<BearerClaims>>>,
     {
-        let read = |stamp, is_refresh| {
+        let read = |stamp: Stamp, is_refresh| {
             let asking = ask(is_refresh);
             async move {
                 let claims = asking.await?;
+                // No feed reports what the issuer revokes.
+                let stamp = stamp.found_in(Source::External);
                 Ok(claims.map(|claims| BearerToken::new(text, claims, stamp)))
             }
         };
