@@ -41,7 +41,7 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
         let ended = builder.check();
         assert_eq!(ended.code(), Some(1), "{ended:?}");
         let parts = [
-            "countersign: ",
+            "✗ ",
             "listen.tls.certificate",
             "server-certificate.pem",
             what,
@@ -217,7 +217,7 @@ fn every_public_host_needs_a_certificate() {
             continue;
         };
         assert_eq!(ended.code(), Some(1), "{text}: {ended:?}");
-        let parts = ["countersign: ", "listen.tls.certificate", host];
+        let parts = ["✗ ", "listen.tls.certificate", host];
         said(&ended, &parts);
         // A proxy in front may present its own certificate to callers.
         let behind = builder(&format!("{text}\nlisten.trusted_proxies = ['10.0.0.0/8']")).check();
