@@ -1,6 +1,6 @@
 //! The path that is matched is the path that the API gets: ambiguous ones are refused (RFC 3986 §6).
 //!
-//! Promise (Permissions and identity): Where operations exist, a path that could be read as another one is rejected. Also in
+//! Promise (Permissions and identity): If operations exist, a path that could be read as another one is rejected. Also in
 //! `src/request/policy/operations.rs`.
 //! Promise (Permissions and identity): Escapes cannot hide an operation, and no reading of a path leaves the published part of the API.
 //! Also in `src/request/policy/operations.rs`, `src/request/parse/target.rs`.

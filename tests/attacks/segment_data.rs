@@ -1,8 +1,7 @@
 //! Paths with data in their segments: `%2F`, `%25`, `;parameters` and empty segments, in front of APIs that read them otherwise.
 //!
-//! Promise (Permissions and identity): Where `paths.encoded`, `paths.parameters` or `paths.empty_segments` permit such paths, an API
-//! that splits, merges, drops or decodes them again finds no operation there that asks more of the caller, and no dot segment. Also in
-//! `src/request/policy/operations.rs`.
+//! Promise (Permissions and identity): Where `paths.encoded`, `paths.parameters` or `paths.empty_segments` permit a path, another
+//! reading of it finds no operation that asks more of the caller, and no dot segment. Also in `src/request/policy/operations.rs`.
 
 use crate::{
     apis::Api,

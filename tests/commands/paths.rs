@@ -1,8 +1,7 @@
 //! Relative paths, and the store that a command creates.
 //!
-//! Promise (Storage and operation): A relative path belongs to the directory of the configuration file. A command that creates a store
-//! says so; a command that only reads or changes records does not create one. Also in `tests/commands/failures.rs`,
-//! `tests/store_contract/postgres.rs`.
+//! Promise (Storage and operation): A relative path belongs to the directory of the configuration file. Only a command that
+//! creates records creates a store, and says so. Also in `tests/commands/failures.rs`, `tests/store_contract/postgres.rs`.
 
 use std::fs;
 

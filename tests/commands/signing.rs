@@ -1,6 +1,6 @@
 //! `sign` and `explain` with the secrets of the store.
 //!
-//! Promise (Signatures): `explain` accepts what `sign` signed with the same store.
+//! Promise (Signatures): `explain` accepts the signatures of `sign` with the same store.
 
 use crate::text::has;
 use crate::workspace::Workspace;

@@ -1,7 +1,7 @@
 //! Output for a person at a terminal; `script` provides one.
 //!
-//! Promise (Storage and operation): A table fits the terminal, and JSON is complete. Only a terminal gets the progress of long work,
-//! and with `NO_COLOR` it gets no colours.
+//! Promise (Storage and operation): A table fits the terminal, and JSON is complete. Only a terminal gets the progress of long
+//! work, and no colours with `NO_COLOR`.
 
 use std::process::{Command, Stdio};
 

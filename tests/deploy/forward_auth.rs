@@ -1,11 +1,10 @@
 //! The servers of `deploy/gateways/forward-auth`, which ask countersign about each request and forward it themselves.
 //!
-//! Promise (Storage and operation): Behind nginx, HAProxy, Caddy, Traefik, Envoy and Apache with forward-auth, the API gets the
-//! verified target and countersign's identity headers, but no trusted header from a caller, no OAuth credentials but those in a form
-//! and no cookie of countersign, over HTTP/1.1 and HTTP/2. Signed forms and hashed bodies pass Traefik, Envoy and HAProxy, and only as
-//! they were signed. A caller's identity headers are dropped also if the configuration copies only some of ours; `Connection`, an
-//! absolute URL, `//` or an unknown `X-Forwarded-*` name changes nothing of this, nor do trailers, but behind HAProxy the API gets
-//! them. Without a response of countersign the API gets nothing.
+//! Promise (Storage and operation): Behind nginx, HAProxy, Caddy, Traefik, Envoy and Apache with forward-auth, over HTTP/1.1 and
+//! HTTP/2, the API gets the verified target and countersign's identity headers, but no trusted header of a caller, no OAuth
+//! credentials but those in a form and no cookie of countersign. Signed forms and hashed bodies pass Traefik, Envoy and HAProxy
+//! only as they were signed. `Connection`, an absolute URL, `//`, an unknown `X-Forwarded-*` name or a trailer changes nothing of
+//! this, but behind HAProxy the API gets trailers. Without a response of countersign the API gets nothing.
 
 mod bypasses;
 mod paths;

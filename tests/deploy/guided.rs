@@ -1,7 +1,7 @@
 //! `deploy/train`: which builds its profile fits, and how old it is.
 //!
-//! Promise (Storage and operation): The guided build uses the profile of the repository only with the crates and options that it was
-//! made with, and a release refuses one that is too old.
+//! Promise (Storage and operation): The guided build uses the profile of the repository only with its crates and options, and a
+//! release rejects one that is too old.
 
 use std::{fs, path::Path, process::Command};
 

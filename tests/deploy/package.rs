@@ -6,8 +6,8 @@
 //! configuration of the README, not as root, also on a read-only root file system; if it cannot write its volume, the error names the
 //! command that allows it.
 //! Promise (Storage and operation): A changed file, list or key of a release does not verify with the commands of the documents.
-//! Promise (Storage and operation): A published program has the list of its crates, which `cargo audit bin` reads. A release says of each
-//! known weakness of a crate why it does not matter, or that it does.
+//! Promise (Storage and operation): A published program has the list of its crates, which `cargo audit bin` reads. A release says
+//! of each known weakness of a crate whether it matters, and why.
 
 use std::{fs, path::Path, process::Command, sync::Mutex};
 

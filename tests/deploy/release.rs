@@ -1,9 +1,9 @@
 //! The way to a published release: `deploy/publish` and the workflows of the host, with stand-ins for what signs and publishes.
 //!
-//! Promise (Storage and operation): A tag publishes a release only after the checks of the same commit, and nothing after a step that failed;
-//! tag, version and change log agree.
-//! Promise (Sources and tests): Each action of a workflow is a commit, no workflow puts the text of an expression into a script, and a job
-//! has no right that it does not use.
+//! Promise (Storage and operation): A tag publishes a release only after the checks of the same commit, and nothing after a
+//! failed step; tag, version and change log agree.
+//! Promise (Sources and tests): Each action of a workflow is a commit, no workflow puts the text of an expression into a script,
+//! and a job has only the rights that it uses.
 
 use super::{file, printed, tool};
 

@@ -2,8 +2,8 @@
 //! Kubernetes' Gateway API does what the text of `HTTPExternalAuthFilter` says, and APISIX what the source of its plugin
 //! `forward-auth` does.
 //!
-//! Promise (Storage and operation): Only permitted requests pass a gateway of Kubernetes and APISIX with forward-auth: stand-ins, which
-//! do what the documents of these gateways say, show it.
+//! Promise (Storage and operation): Only permitted requests pass a gateway of Kubernetes and APISIX with forward-auth, shown by
+//! stand-ins that follow the documents of these gateways.
 
 use std::net::SocketAddr;
 

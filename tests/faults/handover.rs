@@ -1,11 +1,11 @@
 //! One process takes over from another on sockets that were passed to both (`LISTEN_FDS`), and the messages to the
 //! service manager.
 //!
-//! Promise (Storage and operation): With passed sockets a new process takes over from the old one under load: no connection is refused,
-//! open downloads and WebSockets continue, no nonce is lost, and neither process accepts a request that one of them has accepted. Also
-//! in `tests/http2/life.rs`, `src/records/nonce/tests/window.rs`.
-//! Promise (Storage and operation): The process notifies the service manager when it is ready, reloads, stops and runs; while a worker
-//! hangs, it does not report that it runs, and `/healthz` is 503 and names the worker.
+//! Promise (Storage and operation): With passed sockets a new process takes over from the old one under load: no connection is
+//! refused, open downloads and WebSockets continue, no nonce is lost, and no request passes in both processes. Also in
+//! `tests/http2/life.rs`, `src/records/nonce/tests/window.rs`.
+//! Promise (Storage and operation): The process notifies the service manager when it is ready, reloads, stops and runs, but not
+//! while a worker hangs; `/healthz` is then 503 and names the worker.
 
 use std::{
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},

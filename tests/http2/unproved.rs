@@ -1,10 +1,10 @@
 //! Callers without credentials that leave everything half done, over both versions of HTTP, from one address and from sixteen: what they leave
 //! to others.
 //!
-//! Promise (HTTP): Requests that have proved nothing take no place of others. Where all `limits.concurrent_requests` are taken, of those that wait, for
-//! their body, for a slow store or for a caller who does not read, the one that has waited longest of the address that has most makes room, until
-//! they are a quarter. Permitted calls without proof leave a quarter to others, and one address takes at most half as many as are left, or one. Also in
-//! `src/wire/server/unproved.rs`, `src/gateway/proxy/in_flight.rs`, `tests/acceptance/records/postgres.rs`.
+//! Promise (HTTP): Requests without a proof take no permit of others. If all `limits.concurrent_requests` are taken, waiting
+//! requests without a proof make room until they are a quarter: first the one that has waited longest of the address that has
+//! most. Permitted calls without a proof leave a quarter to others, and one address takes at most half as many as are left, or
+//! one. Also in `src/wire/server/unproved.rs`, `src/gateway/proxy/in_flight.rs`, `tests/acceptance/records/postgres.rs`.
 
 use std::{
     io::Write,

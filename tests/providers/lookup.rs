@@ -1,7 +1,7 @@
 //! The endpoints of docs/lookup.md, on a MariaDB with the tables of a Flask provider, of Magento 2 and of django-piston.
 //!
-//! Promise (Sources and tests): The endpoints of docs/lookup.md run as they are printed, on tables of real products; secrets that these
-//! encrypt are decrypted by the endpoint.
+//! Promise (Sources and tests): The endpoints of docs/lookup.md run as printed, on tables of real products, and decrypt their
+//! secrets.
 
 use std::{
     io::{BufRead as _, BufReader},

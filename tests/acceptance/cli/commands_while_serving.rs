@@ -1,12 +1,12 @@
 //! The commands beside a running proxy.
 //!
-//! Promise (Signatures): `explain` rejects a request that the server would reject for its time, a used nonce, its method or a state; if
+//! Promise (Signatures): `explain` rejects a request as the server would, for its time, a used nonce, its method or a state; if
 //! it cannot know, it says so. Also in `src/cli/explain/tests.rs`.
-//! Promise (Permissions and identity): A revocation, a rotation and a disabled consumer or user take effect within a second, in every
-//! process that reaches the store. Changes in an application with records (`store.lookup`) take effect after `cache.ttl`; open
-//! WebSockets stay open. Also in `tests/acceptance/provider/sessions.rs`, `src/records/store/cached/tests`.
-//! Promise (Storage and operation): A call signed with the previous secret during the grace period of a rotation is marked in its log
-//! line and counted.
+//! Promise (Permissions and identity): A revocation, a rotation and a disabled consumer or user take effect within a second, in
+//! every process that reaches the store; for records of `store.lookup` after `cache.ttl`. Open WebSockets stay open. Also in
+//! `tests/acceptance/provider/sessions.rs`, `src/records/store/cached/tests`.
+//! Promise (Storage and operation): A call signed with the previous secret during the grace period is marked in its log line and
+//! counted.
 //! Promise (Storage and operation): Each change by a command is in the log of every `serve` on the store, once, with the account that
 //! ran it. Also in `tests/store_contract/changes.rs`.
 

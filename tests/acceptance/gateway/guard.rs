@@ -1,7 +1,7 @@
 //! `service.role = "guard"`: the API stays the provider and keeps its own check.
 //!
-//! Promise (Signatures): In front of an API that keeps its own check, a signed call and a request token call pass once, and every credential goes on
-//! as it came.
+//! Promise (Signatures): Before an API that keeps its own check, a signed call and a request token call pass once, and every
+//! credential is forwarded unchanged.
 
 use crate::support::{
     Application, Call, Consumer, Placement, Proxy, Reply, Token, Upstream,

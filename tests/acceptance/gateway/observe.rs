@@ -1,12 +1,12 @@
 //! Observe mode forwards, and never weakens what is enforced beside it.
 //!
-//! Promise (Permissions and identity): In observe mode every call goes on as it was sent: also one that enforcing would reject for its
-//! path, its form, or two Authorization lines, with the reason in the log. Rejected are only messages that two programs would frame
-//! differently, heads over their limits, bodies that do not arrive, and calls over a rate or in a brown-out.
-//! Promise (Permissions and identity): While all calls are observed, the API's own flow of tokens and consent continues, and its calls are
-//! not listed as calls that enforcing would reject.
-//! Promise (Permissions and identity): Where some operations are enforced and others observed, no spelling of path or method that an
-//! API may take for an enforced one goes on without a right signature. Also in `tests/attacks/routers.rs`.
+//! Promise (Permissions and identity): In observe mode every call is forwarded unchanged, also one that enforcing would reject,
+//! with the reason in the log. Rejected are only messages that two programs would frame differently, heads over their limits,
+//! bodies that do not arrive, and calls over a rate or in a brown-out.
+//! Promise (Permissions and identity): While all calls are observed, the API's own flow continues, and its calls are not listed
+//! as calls that enforcing would reject.
+//! Promise (Permissions and identity): If some operations are enforced and others observed, no spelling of path or method that an
+//! API may take for an enforced one passes without a right signature. Also in `tests/attacks/routers.rs`.
 
 use crate::support::{Call, Proxy, Reply, Scene, Token, Upstream, legs::token_of, text::words};
 

@@ -1,8 +1,8 @@
 //! The announced end of OAuth 1.0a, and brown-outs before it.
 //!
-//! Promise (Permissions and identity): Every response to a right signature, and no other one, announces the end of OAuth 1.0a to the
+//! Promise (Permissions and identity): Every response to a right signature, and no other, announces the end of OAuth 1.0a to the
 //! consumers that the operator names.
-//! Promise (Permissions and identity): A brown-out is checked after signature and nonce, affects only the consumers that it names, and
+//! Promise (Permissions and identity): A brown-out is checked after signature and nonce, affects only the named consumers, and
 //! ends by itself.
 
 use rustix::process::Signal;

@@ -1,6 +1,6 @@
 //! The operator's console: its responses and its changes, as an operator meets them.
 //!
-//! Promise (Console): Two clicks from the overview lead to: why a consumer gets 401 and the advice for its developer, which
+//! Promise (Console): Two clicks from the overview lead to: why a consumer gets 401 with the advice for its developer, which
 //! consumer uses a previous secret, which calls `enforce` would reject, and the revocation of unused tokens. Also in
 //! `tests/acceptance/operator/console/enforcing.rs`, `tests/acceptance/operator/console/rejections.rs`,
 //! `tests/acceptance/operator/console/tokens.rs`, `tests/acceptance/operator/console/users.rs`.

@@ -1,6 +1,6 @@
 //! The demo's console and the configuration that the demo keeps.
 //!
-//! Promise (Console): The address of the console that the demo prints opens one session, once. What `--keep` leaves is a configuration
+//! Promise (Console): The address of the console that the demo prints opens one session, once. `--keep` leaves a configuration
 //! that `check` accepts and `serve` starts. Also in `src/operator/admin/console/invitation.rs`.
 
 use std::{

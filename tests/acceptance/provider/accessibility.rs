@@ -3,8 +3,8 @@
 //!
 //! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
 //!
-//! Promise (Flow and pages): axe-core finds no fault on any page, with contrast of level AAA, and of level AA in any colours of the operator,
-//! light or dark, at 320 to 1280 pixels, from left to right or from right to left, and the keyboard suffices, with and without
+//! Promise (Flow and pages): axe-core finds no fault on any page, with contrast of level AAA, and AA in any colours of the
+//! operator, light or dark, at 320 to 1280 pixels, in both writing directions; the keyboard suffices, with and without
 //! JavaScript. With forced colours the main button has a different border; in print links show their addresses.
 
 use std::{cell::RefCell, process::Stdio, time::Instant};

@@ -1,16 +1,16 @@
 //! Several processes on one store: no request passes twice, whichever process gets it.
 //!
-//! Promise (Permissions and identity): While the store cannot be reached, no credential is used longer than `cache.stale_if_error`,
-//! which limits the delay of a revocation. Also in `src/records/store/cached/tests`.
+//! Promise (Permissions and identity): While the store cannot be reached, no credential is used longer than
+//! `cache.stale_if_error`. Also in `src/records/store/cached/tests`.
 //! Promise (Permissions and identity): With PostgreSQL, only one of several identical requests to all replicas passes; no request
-//! passes without a recorded nonce, or after a failover if it may be a replay. Also in `tests/store_contract/shared_nonces.rs`.
-//! Promise (Permissions and identity): With `nonce.url` and PostgreSQL, only one of several identical requests to all replicas passes,
-//! also while PostgreSQL is down; after a Redis was emptied, signed requests get 503 until the window has passed. Also in
+//! passes without a recorded nonce, or as a possible replay after a failover. Also in `tests/store_contract/shared_nonces.rs`.
+//! Promise (Permissions and identity): With `nonce.url` and PostgreSQL, only one of several identical requests to all replicas
+//! passes, also while PostgreSQL is down; after a Redis was emptied, signed requests get 503 for the window. Also in
 //! `tests/store_contract/shared_nonces.rs`, `tests/store_contract/redis.rs`.
 //! Promise (Permissions and identity): When an engine is out of space, requests get 503 and are not forwarded, and no recorded data is
 //! lost. Also in `tests/faults/disk.rs`.
-//! Promise (Permissions and identity): While shared nonces are lost or cannot be recorded, `/readyz` names the cause, `Retry-After`
-//! says when the window is complete, and the log has one line at the beginning and one at the end. Also in
+//! Promise (Permissions and identity): While shared nonces are lost or cannot be recorded, `/readyz` names the cause,
+//! `Retry-After` says when the window is complete, and the log has a line at the beginning and at the end. Also in
 //! `src/request/verify/nonces.rs`.
 
 use std::ops::RangeInclusive;

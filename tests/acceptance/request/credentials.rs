@@ -1,9 +1,9 @@
 //! The places of a call's credentials; they are never forwarded.
 //!
-//! Promise (Permissions and identity): The API gets the credentials of a call only if the operator wants it, and then unchanged. A body
-//! hash is verified wherever it is sent.
-//! Promise (Permissions and identity): No spelling by which PHP, Rack, Express or ASP.NET find a protocol parameter, nor a charset of a
-//! form, takes unverified credentials past the decision, in signed and in anonymous calls.
+//! Promise (Permissions and identity): The API gets the credentials of a call only if the operator wants it, and then unchanged.
+//! A body hash is always verified.
+//! Promise (Permissions and identity): No spelling by which PHP, Rack, Express or ASP.NET find a protocol parameter, and no
+//! charset of a form, takes unverified credentials past the decision, in signed and in anonymous calls.
 
 use crate::support::{
     Call, Placement, Scene,

@@ -1,8 +1,8 @@
 //! What enforcing would break, where signatures are only observed.
 //!
-//! Promise (Console): Where signatures are only observed, the overview says how many requests of the last 24 hours enforcing would
-//! reject, and has a row for each sender with its mistake, the advice and the number of calls: for consumers, for keys that are not
-//! registered, and for unsigned calls. A call counts also if the API then failed.
+//! Promise (Console): If signatures are only observed, the overview says how many requests of the last 24 hours enforcing would
+//! reject, with a row for each consumer, each unregistered key, and unsigned calls: mistake, advice and number. A call counts
+//! also if the API then failed.
 
 use super::{
     needs::{shows, swapped},

@@ -1,7 +1,8 @@
 //! Which consumers need attention, and which need nobody any more.
 //!
-//! Promise (Console): A consumer leaves the list of those that need attention when a later call of it is accepted, when it is disabled,
-//! or when it is enabled again; a mistake in some calls only stays until none was rejected for it for 26 hours. Also in `src/operator/reasons/after.rs`.
+//! Promise (Console): A consumer leaves the list of those that need attention when a later call of it is accepted, or when it is
+//! disabled or enabled; a mistake in some calls only stays until it was absent for 26 hours. Also in
+//! `src/operator/reasons/after.rs`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The ways back: from a question to the page that led to it, and from a review to its form.
 //!
-//! Promise (Console): Cancel leads back to the page from which a change began, and so does the change. A review leads back to its form,
-//! which has what was typed.
+//! Promise (Console): Cancel, and a finished change, lead back to the page from which a change began. A review leads back to its
+//! form with the typed values.
 
 use super::*;
 
