@@ -37,7 +37,7 @@ use countersign::{
         BaseString, DeviationSet, EncodedOrigin, LocationRule, MethodSet, Parameters, RsaPublicKey,
         Scheme, Selection, SignatureMethod, SigningKey, percent, sign, verify,
     },
-    records::store::cached::CachedAssertion,
+    records::credentials::CachedAssertion,
     request::identity::{Claims, keys::Keys},
 };
 use divan::{Bencher, counter::BytesCount};

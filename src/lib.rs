@@ -18,12 +18,12 @@
 //! |---|---|---|
 //! | `base` | clock, fields, languages, names, randomness, secrets, TLS files | the ground |
 //! | `oauth` | base string, parameters, signatures, diagnosis | RFC 5849 as pure functions |
-//! | `telemetry` | log, metrics, traces, audit | what the process says about itself |
-//! | `wire` | `server`, `outbound`, `origin`, `problem` | connections |
-//! | `records` | `store`, `nonce` | what is kept |
-//! | `request` | `route`, `parse`, `verify`, `policy`, `identity`, `forward`, `rejections` | the steps of a request |
-//! | `provider` | `issue`, `login`, `respond`, `pages`, `endpoints` | the three-legged flow |
-//! | `gateway` | `authorize`, `proxy`, `forward_auth` | decides, forwards, answers other gateways |
+//! | `telemetry` | log, metrics, traces, audit, `calls` | what the process says about itself |
+//! | `wire` | `server`, `outbound`, `url`, `problem` | connections |
+//! | `records` | `store`, `credentials`, `nonce` | what is kept |
+//! | `request` | `route`, `parse`, `verify`, `policy`, `identity`, `forward` | the steps of a request |
+//! | `provider` | `issue`, `login`, `theme`, `respond`, `pages`, `endpoints` | the three-legged flow |
+//! | `gateway` | `authorize`, `decision`, `proxy`, `forward_auth` | decides, forwards, answers other gateways |
 //! | `operator` | `manage`, `lookup`, `explain`, `admin` | what operators do, and where their records are |
 //! | `run` | `config`, `app` | what the operator wrote, and the process |
 //! | `cli` | a file for each command | the command line |

@@ -17,7 +17,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("deadpool_postgres", &["records/store/postgres"]),
     ("hyper", &["request/forward", "wire"]),
     ("hyper_util", &["request/forward", "wire"]),
-    ("redis", &["records/store/redis"]),
+    ("redis", &["records/nonce/redis"]),
     ("rusqlite", &["records/store/sqlite"]),
     ("tokio_postgres", &["records/store/postgres"]),
 ];

@@ -2,7 +2,10 @@
 
 #![no_main]
 
-use countersign::{provider::issue::callback::{accept, check_registration, destination, redirect}, records::store::record::Callback};
+use countersign::{
+    provider::issue::callback::{accept, check_registration, destination, redirect},
+    records::values::record::Callback,
+};
 use libfuzzer_sys::fuzz_target;
 use url::Url;
 
@@ -15,7 +18,10 @@ const REGISTERED: [&str; 6] = [
     "com.app.test:/cb",
 ];
 
-const ADDED: [(&str, &str); 2] = [("oauth_token", "t\u{e9} &=#%"), ("oauth_verifier", "v+/?\r\n")];
+const ADDED: [(&str, &str); 2] = [
+    ("oauth_token", "t\u{e9} &=#%"),
+    ("oauth_verifier", "v+/?\r\n"),
+];
 
 fuzz_target!(|input: &[u8]| {
     let registered: Vec<String> = REGISTERED.iter().map(|&text| text.to_owned()).collect();
@@ -25,7 +31,12 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!(text.as_bytes(), input);
             led_to(&text);
             let found = Url::parse(&text).expect("a URL to a browser");
-            assert!(REGISTERED.iter().any(|known| same_place(&Url::parse(known).expect("a URL"), &found)), "{text}");
+            assert!(
+                REGISTERED
+                    .iter()
+                    .any(|known| same_place(&Url::parse(known).expect("a URL"), &found)),
+                "{text}"
+            );
         }
         Err(_) => {}
     }
@@ -35,19 +46,29 @@ fuzz_target!(|input: &[u8]| {
     };
     // The redirect is safe to send whatever the store contains.
     let location = redirect(text, &ADDED);
-    assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
+    assert!(
+        location.bytes().all(|byte| byte.is_ascii_graphic()),
+        "{location:?}"
+    );
     let shown = destination(text);
     if check_registration(text).is_err() || text == "oob" {
         assert!(text == "oob" || shown.is_none());
         return;
     }
-    assert_eq!(accept(&[text.to_owned()], input), Ok(Callback::Uri(text.to_owned())));
+    assert_eq!(
+        accept(&[text.to_owned()], input),
+        Ok(Callback::Uri(text.to_owned()))
+    );
     led_to(text);
     let shown = shown.expect("a place");
     if let (Some(site), Ok(found)) = (shown.site, Url::parse(text)) {
         assert_eq!(found.scheme(), shown.scheme);
         let named = Url::parse(&format!("{}://{site}/", shown.scheme)).expect("a site");
-        assert_eq!(named.host(), found.host(), "the page shows where the browser goes");
+        assert_eq!(
+            named.host(),
+            found.host(),
+            "the page shows where the browser goes"
+        );
         assert_eq!(named.port_or_known_default(), found.port_or_known_default());
     }
 });
@@ -59,11 +80,21 @@ fn led_to(text: &str) {
     let (Ok(asked), Ok(sent)) = (Url::parse(text), Url::parse(&location)) else {
         return;
     };
-    assert_eq!((asked.scheme(), asked.host(), asked.port(), asked.path()), (sent.scheme(), sent.host(), sent.port(), sent.path()));
+    assert_eq!(
+        (asked.scheme(), asked.host(), asked.port(), asked.path()),
+        (sent.scheme(), sent.host(), sent.port(), sent.path())
+    );
     assert!(sent.fragment().is_none());
     let count = asked.query_pairs().count();
-    let added: Vec<(String, String)> = sent.query_pairs().skip(count).map(|(name, value)| (name.into(), value.into())).collect();
-    let expected: Vec<(String, String)> = ADDED.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let added: Vec<(String, String)> = sent
+        .query_pairs()
+        .skip(count)
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    let expected: Vec<(String, String)> = ADDED
+        .iter()
+        .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     assert_eq!(added, expected);
 }
 

@@ -4,11 +4,16 @@
 
 use std::{net::IpAddr, sync::LazyLock};
 
-use countersign::{wire::origin::HttpUrl, request::parse::{
+use countersign::{
+    base::peer::Peer,
+    oauth::{Authority, Scheme},
+    request::parse::{
         ParseRejection,
         origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl, RequestOrigin},
         target::{INVALID_BYTE, INVALID_FORM, RequestTarget},
-    }, base::peer::Peer, oauth::{Authority, Scheme}};
+    },
+    wire::url::origin::HttpUrl,
+};
 use http::{HeaderName, HeaderValue, Request, request::Parts};
 use libfuzzer_sys::fuzz_target;
 
@@ -31,7 +36,10 @@ fn origins(family: ForwardedFamily) -> Origins {
             public_url("http://127.0.0.1"),
         ],
         prefix_mode: PrefixMode::Strip,
-        trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network"), "fd00::/8".parse().expect("a network")],
+        trusted_proxies: vec![
+            "10.0.0.0/8".parse().expect("a network"),
+            "fd00::/8".parse().expect("a network"),
+        ],
         family,
     }
 }
@@ -67,7 +75,11 @@ fuzz_target!(|input: &[u8]| {
         }
     };
     whole(&target, text);
-    let origins: &Origins = if flags & 0x40 == 0 { &X_FORWARDED } else { &FORWARDED };
+    let origins: &Origins = if flags & 0x40 == 0 {
+        &X_FORWARDED
+    } else {
+        &FORWARDED
+    };
     let received = origins.receive(&head, &target, peer);
 
     // The fields of the other family have no effect.
@@ -75,9 +87,13 @@ fuzz_target!(|input: &[u8]| {
         ForwardedFamily::XForwarded => |line| line.starts_with(b"forwarded:"),
         ForwardedFamily::Forwarded => |line| line.starts_with(b"x-forwarded-"),
     };
-    let alone = head_of(rest, |line| !other(&line.to_ascii_lowercase())).expect("fewer lines are no worse");
+    let alone =
+        head_of(rest, |line| !other(&line.to_ascii_lowercase())).expect("fewer lines are no worse");
     let same = RequestTarget::split(&alone.uri).expect("the same target");
-    assert_eq!(plain(&received), plain(&origins.receive(&alone, &same, peer)));
+    assert_eq!(
+        plain(&received),
+        plain(&origins.receive(&alone, &same, peer))
+    );
 
     if peer.address != Some(trusted) {
         // Forwarded fields of an untrusted peer have no effect.
@@ -86,13 +102,20 @@ fuzz_target!(|input: &[u8]| {
         let expected = origins.receive(&without, &same, peer);
         assert_eq!(plain(&received), plain(&expected));
         if let Ok(received) = &received {
-            assert!(!received.trusted && received.secure == peer.secure && received.nearest_address == peer.address);
+            assert!(
+                !received.trusted
+                    && received.secure == peer.secure
+                    && received.nearest_address == peer.address
+            );
         }
     }
     let Ok(received) = received else {
         return;
     };
-    assert_eq!(Authority::parse(received.authority.host.as_bytes()).map(|again| again.host), Ok(received.authority.host));
+    assert_eq!(
+        Authority::parse(received.authority.host.as_bytes()).map(|again| again.host),
+        Ok(received.authority.host)
+    );
     assert_ne!(received.authority.port, Some(0));
     if received.trusted {
         vouched_for(&head, &received, trusted);
@@ -100,7 +123,11 @@ fuzz_target!(|input: &[u8]| {
     match origins.choose(&received, target.path) {
         Some(url) => {
             assert!(target.path.starts_with(url.prefix.as_bytes()));
-            assert!(url.origin.host.eq_ignore_ascii_case(received.authority.host));
+            assert!(
+                url.origin
+                    .host
+                    .eq_ignore_ascii_case(received.authority.host)
+            );
             if let (Some(absolute), false) = (target.absolute, received.trusted) {
                 let text = std::str::from_utf8(text).expect("ASCII");
                 let other = url::Url::parse(text).expect("a URL there as well");
@@ -139,14 +166,25 @@ fn head_without_forwarded(rest: &[u8]) -> Parts {
 fn plain<'a>(
     received: &Result<RequestOrigin<'a>, ParseRejection>,
 ) -> Result<(Authority<'a>, bool, Option<IpAddr>, bool), ParseRejection> {
-    received.clone().map(|received| (received.authority, received.secure, received.nearest_address, received.trusted))
+    received.clone().map(|received| {
+        (
+            received.authority,
+            received.secure,
+            received.nearest_address,
+            received.trusted,
+        )
+    })
 }
 
 /// The parts of a target make up the whole target.
 fn whole(target: &RequestTarget<'_>, text: &[u8]) {
     let mut again = Vec::new();
     if let Some(absolute) = target.absolute {
-        again.extend_from_slice(if absolute.scheme == Scheme::Https { b"https://" } else { b"http://" });
+        again.extend_from_slice(if absolute.scheme == Scheme::Https {
+            b"https://"
+        } else {
+            b"http://"
+        });
         again.extend_from_slice(absolute.authority);
         assert!(!absolute.authority.iter().any(|byte| b"/?".contains(byte)));
     }
@@ -171,28 +209,42 @@ fn whole(target: &RequestTarget<'_>, text: &[u8]) {
 fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
     let is_trusted = |address: IpAddr| {
         let address = address.to_canonical();
-        X_FORWARDED.trusted_proxies.iter().any(|network| network.contains(&address))
+        X_FORWARDED
+            .trusted_proxies
+            .iter()
+            .any(|network| network.contains(&address))
     };
     let address = received.nearest_address.expect("the peer has one");
     // The rules of operations judge the same address, or none: never that of a proxy.
-    assert!(received.facts.address.is_none_or(|judged| judged == address && !is_trusted(judged)));
+    assert!(
+        received
+            .facts
+            .address
+            .is_none_or(|judged| judged == address && !is_trusted(judged))
+    );
     if address == peer {
         return;
     }
     let lines = |name: &str| -> Vec<u8> {
         let named = head.headers.get_all(name).iter();
-        named.flat_map(|value| [value.as_bytes(), b","].concat()).collect()
+        named
+            .flat_map(|value| [value.as_bytes(), b","].concat())
+            .collect()
     };
     let text = lines(match received.family {
         ForwardedFamily::XForwarded => "x-forwarded-for",
         ForwardedFamily::Forwarded => "forwarded",
     });
     let text = String::from_utf8_lossy(&text).into_owned();
-    let is_end = |character: char| !character.is_ascii_hexdigit() && character != ':' && character != '.';
+    let is_end =
+        |character: char| !character.is_ascii_hexdigit() && character != ':' && character != '.';
     let mut untrusted_behind = false;
     let mut found = false;
     for word in text.split(is_end).rev() {
-        let read = word.parse::<IpAddr>().ok().or_else(|| word.rsplit_once(':')?.0.parse().ok());
+        let read = word
+            .parse::<IpAddr>()
+            .ok()
+            .or_else(|| word.rsplit_once(':')?.0.parse().ok());
         let Some(read) = read.map(|read| read.to_canonical()) else {
             continue;
         };
@@ -204,6 +256,11 @@ fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
     }
     assert!(found, "{address} stands in {text:?}");
     // Only a plain list can be judged this simply; `Forwarded` has other parameters that may contain addresses.
-    let plain_list = text.bytes().all(|byte| byte.is_ascii_hexdigit() || b":., ".contains(&byte));
-    assert!(!(plain_list && untrusted_behind), "{address} is vouched for by strangers in {text:?}");
+    let plain_list = text
+        .bytes()
+        .all(|byte| byte.is_ascii_hexdigit() || b":., ".contains(&byte));
+    assert!(
+        !(plain_list && untrusted_behind),
+        "{address} is vouched for by strangers in {text:?}"
+    );
 }

@@ -25,16 +25,15 @@ use crate::{
         settings::LoginMethod,
     },
     records::{
-        nonce::{self, settings::NonceScope},
-        store::{
-            OpenProblem, Opening, Store, grant,
+        nonce::{self, redis, settings::NonceScope},
+        store::Store,
+        values::{
+            OpenProblem, Opening, grant,
             port::{ResealFrom, Resealed},
-            redis,
         },
     },
     request::{
         bearer::BearerTokens,
-        forward::tls::ClientTls,
         policy::settings::Ambiguous,
         route::{Page, ServiceCall, TokenCall, settings::FlowAt},
     },
@@ -49,7 +48,7 @@ use crate::{
         },
         config::{Config, json_schema},
     },
-    wire::{address::TcpOrUnix, server::tls::Tls, stream::tls_error},
+    wire::{address::TcpOrUnix, outbound::tls::ClientTls, server::tls::Tls, stream::tls_error},
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.

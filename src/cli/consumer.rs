@@ -17,7 +17,7 @@ use crate::{
     oauth::Deviation,
     operator::manage::{self, ManageError, check_secret, view},
     provider::issue::callback,
-    records::store::{port::RecordFilter, record::Consumer},
+    records::values::{port::RecordFilter, record::Consumer},
     request::verify::settings::Enforcement,
     run::app,
 };

@@ -38,7 +38,10 @@ use crate::{
     },
     operator::manage::{self, Actor, ManageError, Management, RecordDefaults, Tool},
     provider::pages::settings::PermissionSettings,
-    records::store::{Opening, Store, StoreError, port::RecordFilter},
+    records::{
+        store::Store,
+        values::{Opening, StoreError, port::RecordFilter},
+    },
     run::{
         app::{
             StartError,

@@ -45,7 +45,7 @@ use self::{
     sign::SignArgs,
     transfer::{ExportArgs, ImportArgs},
 };
-use crate::{base::clock::Clock, records::store::Opening, telemetry::log};
+use crate::{base::clock::Clock, records::values::Opening, telemetry::log};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,7 @@
 use super::context::{CommandError, Context};
 use crate::{
     operator::manage::ManageError,
-    records::store::{
+    records::values::{
         port::RecordFilter,
         record::{Consumer, User},
     },

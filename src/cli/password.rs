@@ -9,7 +9,7 @@ use super::{
 use crate::{
     base::{longest, secret::Secret},
     provider::login::{new_password, password},
-    records::store::record::User,
+    records::values::record::User,
 };
 
 /// The source of a new password.

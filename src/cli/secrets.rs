@@ -12,8 +12,8 @@ use crate::{
     oauth::RsaPublicKey,
     operator::explain::{Asked, KnownSecrets, find},
     records::{
-        nonce::{self, NonceUse, settings::NonceScope},
-        store::{Opening, redis},
+        nonce::{self, NonceUse, redis, settings::NonceScope},
+        values::Opening,
     },
     run::app::{self, live, services},
 };

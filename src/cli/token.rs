@@ -12,7 +12,7 @@ use super::{
 use crate::{
     base::{clock::parse_duration, names::Permission},
     operator::manage::view,
-    records::store::{port::TokenFilter, record::AccessToken},
+    records::values::{port::TokenFilter, record::AccessToken},
     telemetry::redact::RedactedToken,
 };
 

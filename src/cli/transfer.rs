@@ -34,7 +34,7 @@ use crate::{
     },
     records::{
         nonce::{self, settings::NonceScope},
-        store::{
+        values::{
             Opening,
             transfer::{ExportOrigin, Exported, TransferError},
         },

@@ -13,7 +13,7 @@ use crate::{
     base::names::UserId,
     operator::manage,
     provider::issue::registration,
-    records::store::record::{Session, User},
+    records::values::record::{Session, User},
     run::app::services,
 };
 

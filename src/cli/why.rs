@@ -19,8 +19,7 @@ use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     oauth::percent,
     operator::reasons::{self, access_line},
-    request::rejections::KeptCall,
-    telemetry::lines::visible,
+    telemetry::{calls::rejections::KeptCall, lines::visible},
 };
 
 pub(super) const HELP: &str = "\

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 
 use crate::{
     base::http_fields::single, provider::respond::OwnResponse, telemetry::metrics::Verdict,
-    wire::origin::Origin,
+    wire::url::origin::Origin,
 };
 
 /// The fields of our responses that a script may read, besides those that it always may (Fetch, CORS-safelisted response-header name).

@@ -9,7 +9,8 @@ use crate::{
     oauth::{ParameterLocation, Parameters},
     provider::{
         issue::callback,
-        respond::{self, Failure, OwnResponse, frame::Frame},
+        respond::{self, Failure, OwnResponse},
+        theme::frame::Frame,
     },
     request::{
         parse::signed::{Collected, is_form},

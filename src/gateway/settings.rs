@@ -1,8 +1,9 @@
 //! The settings of decisions and of the listener for other gateways.
 
-use super::{cors::CorsOrigin, proxy::Conventions};
+use super::cors::CorsOrigin;
 use crate::{
     base::settings::{MIB, choices, distinct, optional_size, section, texts},
+    gateway::live::Conventions,
     wire::address::ListenAddress,
 };
 

@@ -27,16 +27,17 @@ use super::manage::{
 };
 use crate::{
     base::{clock::Clock, names::ConsumerKey, secret::Secret, tls::TlsFiles},
-    records::store::{
-        ExternalFault, ExternalRecords, Result, StoreError,
-        record::{AccessToken, Consumer},
-        settings::LookupSettings,
-        transfer::Record,
+    records::{
+        store::settings::LookupSettings,
+        values::{
+            ExternalFault, ExternalRecords, Result, StoreError,
+            record::{AccessToken, Consumer},
+            transfer::Record,
+        },
     },
-    request::forward::tls::remote_service,
     telemetry::{causes::causes, redact::RedactedToken},
     wire::{
-        outbound::{self, MAX_REQUESTS, OutboundError, SharedService},
+        outbound::{self, MAX_REQUESTS, OutboundError, SharedService, tls::remote_service},
         server::tls::TlsError,
     },
 };

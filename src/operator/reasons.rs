@@ -14,9 +14,11 @@ use crate::{
     base::clock::UnixTime,
     oauth::diagnosis::{Diagnosed, Mistake},
     provider::respond,
-    records::store::port::ListedConsumer,
-    request::rejections::{KeptCall, ReasonCount, Rejections, sort},
-    telemetry::calls::record::CallRecord,
+    records::values::port::ListedConsumer,
+    telemetry::calls::{
+        record::CallRecord,
+        rejections::{KeptCall, ReasonCount, Rejections, sort},
+    },
 };
 
 /// Groups rejections, the newest first, by consumer and reason.

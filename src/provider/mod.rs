@@ -5,3 +5,4 @@ pub mod issue;
 pub mod login;
 pub mod pages;
 pub mod respond;
+pub mod theme;

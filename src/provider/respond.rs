@@ -2,37 +2,32 @@
 //! the format that the caller prefers. No text of an internal error reaches a caller.
 
 mod advice;
-mod asset;
 mod challenge;
-pub mod colour;
 pub mod duration;
 pub mod facts;
 mod faults;
 mod format;
-pub mod frame;
 mod launch;
 mod launch_page;
 pub mod mistake;
 mod own_response;
-pub mod settings;
-pub mod theme;
 
 use std::borrow::Cow;
 
 use thiserror::Error;
 
+use self::format::render;
 pub use self::{
     challenge::Schemes,
     format::{Format, is_navigation, is_posted_by_person},
     launch::failed_launch,
     own_response::OwnResponse,
 };
-use self::{format::render, frame::Frame};
 use crate::{
     base::{cold::cold_from, random::NoRandomness},
     oauth::{ProtocolParameter, ShapeError},
-    provider::issue,
-    records::store::StoreError,
+    provider::{issue, theme::frame::Frame},
+    records::values::StoreError,
     request::{
         bearer::BearerRejection,
         forward::{ForwardError, ForwardFault, ForwardRejection},

@@ -9,8 +9,10 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{consumer_calls::ConsumerCalls, last_day::SampledDay};
-use crate::base::clock::UnixTime;
+use crate::{
+    base::clock::UnixTime,
+    telemetry::calls::{consumer_calls::ConsumerCalls, last_day::SampledDay},
+};
 
 /// The interval at which the counters are to be sampled.
 pub const SAMPLE_EVERY: Duration = Duration::from_secs(MINUTE);

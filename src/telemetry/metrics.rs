@@ -32,9 +32,8 @@ use super::{
         record::CallRecord,
     },
     charts::RequestCounts,
-    consumer_calls::AcceptedCalls,
 };
-use crate::base::clock::UnixTime;
+use crate::{base::clock::UnixTime, telemetry::calls::consumer_calls::AcceptedCalls};
 
 /// Upper bounds in seconds, from below a cache hit to a store that hangs.
 const VERIFY_BOUNDS: &[f64] = &[

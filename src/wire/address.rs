@@ -2,10 +2,12 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
-use super::origin::{
-    HttpUrl, InvalidUrl, Origin, authority, is_loopback, plain_path, without_brackets,
+use crate::{
+    base::settings::{Reason, Text, deserialize_text, plain_values, texts},
+    wire::url::origin::{
+        HttpUrl, InvalidUrl, Origin, authority, is_loopback, plain_path, without_brackets,
+    },
 };
-use crate::base::settings::{Reason, Text, deserialize_text, plain_values, texts};
 
 /// Something on the network, or a Unix socket of this machine, without TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,17 +1,16 @@
 //! Connections: their byte streams, callers' connections to this process, this process's connections to other hosts,
-//! origins, and the form of an error response.
+//! URLs, and the form of an error response.
 
 pub mod address;
 pub mod body;
 mod frames;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-pub mod origin;
 pub mod outbound;
 pub mod problem;
 mod raw_target;
 pub mod server;
 pub mod stream;
+pub mod url;
 pub mod watched;
-pub mod web_page;
 pub mod written_head;

@@ -4,6 +4,7 @@
 mod dial;
 mod resolve;
 mod shared;
+pub mod tls;
 
 use std::{
     future::poll_fn,
@@ -29,7 +30,8 @@ pub use self::{
     resolve::addresses,
     shared::{Asked, MAX_REQUESTS, SharedService},
 };
-use super::{address::TcpOrUnix, body::Pieces, origin::Origin, stream::Stream};
+use super::{address::TcpOrUnix, body::Pieces, stream::Stream};
+use crate::wire::url::origin::Origin;
 
 /// The longest head and the longest body of a response, in bytes each.
 const MAX_BYTES: usize = 64 * 1024;

@@ -5,7 +5,7 @@
 //! restart. It ends when it is revoked, the consumer is disabled, its secret is replaced without a grace period, or an operator
 //! ends that period. Every other value gets the same response. The page shows no secret, no user, no token beyond 8 characters
 //! and nothing of other consumers, and without a proof of the secrets no state of a token. Also in
-//! `src/request/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
+//! `src/telemetry/calls/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
 
 use crate::support::{
     Answer, Call, Consumer, Operator, Proxy, Token, Upstream, User,

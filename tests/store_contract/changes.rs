@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use countersign::{
     base::clock::Clock,
-    records::store::{
-        Store,
-        port::{AuditFilter, Change, Exchanged},
-        record::TokenUse,
-        transfer::Record,
+    records::{
+        store::Store,
+        values::{
+            port::{AuditFilter, Change, Exchanged},
+            record::TokenUse,
+            transfer::Record,
+        },
     },
     telemetry::audit::{Actor, CommandRecord},
 };

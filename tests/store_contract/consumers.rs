@@ -2,7 +2,7 @@
 
 use countersign::{
     base::{clock::UnixTime, names::ConsumerKey},
-    records::store::{
+    records::values::{
         port::{Added, Exchanged, RecordFilter, Updated},
         record::{Consumer, ConsumerUse, Dialect, Registration},
     },

@@ -2,14 +2,16 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 
-use countersign::records::store::{
-    Store,
-    port::{
-        Change, ConsentDecision, Decided,
-        Exchanged::{self, Denied, Expired, Undecided, Unknown, Used, WrongVerifier},
-        MAX_WRONG_VERIFIERS, TokenExchange, TokenFilter,
+use countersign::records::{
+    store::Store,
+    values::{
+        port::{
+            Change, ConsentDecision, Decided,
+            Exchanged::{self, Denied, Expired, Undecided, Unknown, Used, WrongVerifier},
+            MAX_WRONG_VERIFIERS, TokenExchange, TokenFilter,
+        },
+        record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
     },
-    record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
 };
 
 use crate::{

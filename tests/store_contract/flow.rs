@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use countersign::base::clock::UnixTime;
-use countersign::records::store::{
-    port::{ConsentDecision, Decided, Earlier, Exchanged, Issued, TokenFilter},
-    record::{AccessToken, Callback, Consumer, RequestToken, RequestTokenState, Session},
+use countersign::{
+    base::clock::UnixTime,
+    records::values::{
+        port::{ConsentDecision, Decided, Earlier, Exchanged, Issued, TokenFilter},
+        record::{AccessToken, Callback, Consumer, RequestToken, RequestTokenState, Session},
+    },
 };
 
 use crate::{

@@ -9,11 +9,13 @@ use std::{path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use countersign::{
     base::names::{ConsumerKey, NameEncoding},
-    records::store::{
-        Backend, ExternalRecords, Opening, Store, StoreError, StoreParams, open_store,
-        port::{Added, Change, Source},
-        postgres::PostgresUrl,
-        record::{AccessToken, Consumer},
+    records::{
+        store::{Backend, Store, StoreParams, open_store, postgres::PostgresUrl},
+        values::{
+            ExternalRecords, Opening, StoreError,
+            port::{Added, Change, Source},
+            record::{AccessToken, Consumer},
+        },
     },
 };
 

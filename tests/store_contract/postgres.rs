@@ -10,14 +10,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use countersign::records::nonce::{Insertion, OnLost};
-use countersign::records::store::{
-    Backend as Engine, OpenProblem, Opening, Store, StoreError, StoreOpenError, StoreParams,
-    open_store,
-    port::{Added, Admitted, VerifiedPassword},
-    postgres::PostgresUrl,
-    record::{OutsideUser, Session},
-    seal::SealKey,
+use countersign::records::{
+    nonce::{Insertion, OnLost},
+    store::{Backend as Engine, Store, StoreParams, open_store, postgres::PostgresUrl},
+    values::{
+        OpenProblem, Opening, StoreError, StoreOpenError,
+        port::{Added, Admitted, VerifiedPassword},
+        record::{OutsideUser, Session},
+        seal::SealKey,
+    },
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 

@@ -14,14 +14,17 @@ use std::{
 use crate::suite::Backend;
 use countersign::{
     base::{clock::UnixTime, names::UserId, secret::Secret},
-    records::store::{
-        Store, StoreError,
-        port::{Added, ConsentDecision, Decided, TokenExchange, Updated, VerifiedPassword},
-        record::{
-            AccessToken, BodyHash, Callback, Consumer, Dialect, Registration, RequestToken,
-            RequestTokenState, Session, User,
+    records::{
+        store::Store,
+        values::{
+            StoreError,
+            port::{Added, ConsentDecision, Decided, TokenExchange, Updated, VerifiedPassword},
+            record::{
+                AccessToken, BodyHash, Callback, Consumer, Dialect, Registration, RequestToken,
+                RequestTokenState, Session, User,
+            },
+            transfer::{ExportOrigin, Exported, ImportList, Numbered, Record},
         },
-        transfer::{ExportOrigin, Exported, ImportList, Numbered, Record},
     },
 };
 

@@ -18,11 +18,9 @@ use countersign::{
         nonce::{
             Insertion::{Fresh, Lost, Used},
             OnLost,
-        },
-        store::{
-            port::NonceLocation,
             redis::{RedisOpenError, RedisUrl, check_nonces},
         },
+        values::port::NonceLocation,
     },
 };
 

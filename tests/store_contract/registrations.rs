@@ -2,7 +2,7 @@
 
 use countersign::{
     base::names::{ConsumerKey, UserId},
-    records::store::{
+    records::values::{
         port::{Asked, RegistrationBounds},
         record::{Consumer, Registration},
     },

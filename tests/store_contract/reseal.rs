@@ -7,11 +7,14 @@ use std::sync::{
 
 use countersign::{
     base::secret::Secret,
-    records::store::{
-        Opening, Store, StoreError, StoreOpenError, StoreParams, open_store,
-        port::{ResealFrom, Resealed, Updated},
-        record::Consumer,
-        transfer::Record,
+    records::{
+        store::{Store, StoreParams, open_store},
+        values::{
+            Opening, StoreError, StoreOpenError,
+            port::{ResealFrom, Resealed, Updated},
+            record::Consumer,
+            transfer::Record,
+        },
     },
 };
 
@@ -32,7 +35,7 @@ fn open<B: Backend>(
         backend: backend.engine(),
         keys: keys
             .iter()
-            .map(|byte| countersign::records::store::seal::SealKey::new([*byte; 32]))
+            .map(|byte| countersign::records::values::seal::SealKey::new([*byte; 32]))
             .collect(),
         opening,
         external: None,

@@ -6,11 +6,13 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use countersign::{
     base::{names::UserId, secret::Secret},
-    records::store::{
-        Store,
-        port::{Change, Decided, VerifiedPassword},
-        record::{RequestToken, Session, User},
-        transfer::{Conflict, Import, Record},
+    records::{
+        store::Store,
+        values::{
+            port::{Change, Decided, VerifiedPassword},
+            record::{RequestToken, Session, User},
+            transfer::{Conflict, Import, Record},
+        },
     },
 };
 

@@ -16,12 +16,10 @@ use countersign::{
         nonce::{
             Insertion::{self, Forgotten, Fresh, Lost, Used},
             NonceUse, OnLost, SharedWindow, Unavailable,
-        },
-        store::{
-            Store,
-            port::NonceLocation,
             redis::{RedisOpenError, RedisUrl, nonce_used, open_nonces},
         },
+        store::Store,
+        values::port::NonceLocation,
     },
 };
 use tokio::task::JoinSet;

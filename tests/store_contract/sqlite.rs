@@ -2,8 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use countersign::records::store::{
-    Backend as Engine, Opening, Store, StoreParams, open_store, seal::SealKey,
+use countersign::records::{
+    store::{Backend as Engine, Store, StoreParams, open_store},
+    values::{Opening, seal::SealKey},
 };
 use tempfile::TempDir;
 

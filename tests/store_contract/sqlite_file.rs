@@ -1,7 +1,7 @@
 //! Tests of SQLite alone: a file, which may be another program's, locked, or of another time.
 //!
 //! Promise (Storage and operation): With a key the store has no unencrypted secret, and an encrypted secret cannot be decrypted in
-//! another record. Also in `src/records/store/seal.rs`.
+//! another record. Also in `src/records/values/seal.rs`.
 
 use std::{
     fs,
@@ -10,11 +10,14 @@ use std::{
     sync::Arc,
 };
 
-use countersign::records::store::{
-    Backend, OpenProblem, Opening, Store, StoreError, StoreOpenError, StoreParams, open_store,
-    port::{Added, ResealFrom, TokenFilter},
-    seal::SealKey,
-    transfer::{Import, Record},
+use countersign::records::{
+    store::{Backend, Store, StoreParams, open_store},
+    values::{
+        OpenProblem, Opening, StoreError, StoreOpenError,
+        port::{Added, ResealFrom, TokenFilter},
+        seal::SealKey,
+        transfer::{Import, Record},
+    },
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -284,7 +287,7 @@ fn contains(content: &[u8], part: &str) -> bool {
 /// Fills a store with a secret of every kind and returns the texts that must not be found in a sealed one.
 async fn fill(store: &Arc<Store>) -> [&'static str; 5] {
     authorize(store, allow()).await;
-    let graced = countersign::records::store::record::Consumer {
+    let graced = countersign::records::values::record::Consumer {
         secret: "current secret".into(),
         previous_secret: Some(("graced secret".into(), NOW)),
         ..rich_consumer("rich")

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use countersign::{
     base::clock::UnixTime,
-    records::store::{
+    records::values::{
         port::{Added, Change, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, ConsumerUse, TokenUse},
     },

@@ -18,13 +18,15 @@ use std::{
 
 use countersign::{
     base::clock::UnixTime,
-    records::store::{
-        Store,
-        port::Added,
-        record::{AccessToken, Consumer, ConsumerUse, TokenUse, User},
-        transfer::{
-            BATCH, Conflict, Difference, Existing, ExportOrigin, Import, ImportList, Imported,
-            MAX_PROBLEMS, Numbered, Record,
+    records::{
+        store::Store,
+        values::{
+            port::Added,
+            record::{AccessToken, Consumer, ConsumerUse, TokenUse, User},
+            transfer::{
+                BATCH, Conflict, Difference, Existing, ExportOrigin, Import, ImportList, Imported,
+                MAX_PROBLEMS, Numbered, Record,
+            },
         },
     },
 };

@@ -6,8 +6,8 @@ use countersign::{
     base::clock::UnixTime,
     records::{
         nonce::NonceFiles,
-        store::{
-            Store,
+        store::Store,
+        values::{
             port::{Added, ConsentDecision, Decided, Ended, Issued, TokenFilter},
             record::{AccessToken, RequestToken, RequestTokenState, Session, TokenBeginning},
             transfer::{Import, Record},

@@ -2,7 +2,7 @@
 
 use countersign::{
     base::names::UserId,
-    records::store::{
+    records::values::{
         port::{Added, Admitted, Decided, TokenFilter},
         record::{OutsideUser, RequestTokenState, User},
     },

@@ -13,19 +13,51 @@ use std::{
     time::Duration,
 };
 
-use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, rate::Rate, secret::Secret}, request::{forward::pool, rejections::Rejections, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, PasswordPool, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
-        cached::{self, Cached},
-        feed::ChangeHub,
-        record::{AccessToken, Consumer, Session, User},
-        double::TestStore,
-    }}, wire::{server::{
-        connection,
-        handler::Handler,
-        buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
-        connection_table::ConnectionEntry,
-    }, stream::Stream, watched::WatchedStream}, telemetry::{
-        conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets,
-    }};
+use countersign::{
+    base::{
+        clock::{Clock, UnixTime},
+        peer::Peer,
+        rate::Rate,
+        secret::Secret,
+    },
+    gateway::{
+        forward_auth::ForwardAuthHandler,
+        live::{Phase, Shared},
+        proxy::Worker,
+    },
+    operator::admin::readiness::Readiness,
+    provider::{
+        login::{LoginBackend, LoginError, LoginFuture, PasswordPool, Throttle},
+        pages,
+    },
+    records::{
+        credentials::{self, Cached, feed::ChangeHub},
+        nonce::{LocalWindow, Nonces, OnLost, WindowParams},
+        store::double::TestStore,
+        values::record::{AccessToken, Consumer, Session, User},
+    },
+    request::{forward::pool, verify::Verifier},
+    run::{
+        app::{live, services::Services},
+        config,
+    },
+    telemetry::{
+        calls::{previous_secrets::PreviousSecrets, rejections::Rejections},
+        conditions::Conditions,
+        heartbeats::Heartbeats,
+        metrics::Metrics,
+    },
+    wire::{
+        server::{
+            buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
+            connection,
+            connection_table::ConnectionEntry,
+            handler::Handler,
+        },
+        stream::Stream,
+        watched::WatchedStream,
+    },
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
     runtime::Runtime,
@@ -154,7 +186,10 @@ fn records() -> TestStore {
         browser: None,
         system: None,
     };
-    let tokens = [token(template::TOKEN, None), token(template::REVOKED_TOKEN, Some(UnixTime(1)))];
+    let tokens = [
+        token(template::TOKEN, None),
+        token(template::REVOKED_TOKEN, Some(UnixTime(1))),
+    ];
     store.put_consumer(&consumer);
     for token in tokens {
         store.put_access_token(&token);
@@ -170,7 +205,7 @@ impl World {
         let config = config::parse(&config, "config.toml", []).expect("a configuration");
         let clock = Clock::manual(UnixTime(template::NOW));
         let store = records().store();
-        let cache = cached::CacheSettings {
+        let cache = credentials::CacheSettings {
             max_entries: 1000,
             ttl: DAY,
             negative_ttl: Duration::from_secs(1),
@@ -182,11 +217,19 @@ impl World {
             window: config.signature.timestamp_window,
             max_entries: 1_000_000,
         };
-        let window = LocalWindow::open(&window).and_then(|opened| opened.start(clock.now(), None, OnLost::Refuse));
+        let window = LocalWindow::open(&window)
+            .and_then(|opened| opened.start(clock.now(), None, OnLost::Refuse));
         let nonces = Arc::new(Nonces::new(window.expect("memory"), None));
         let mark = nonces.next_high_water_mark(clock.now()).expect("no disk");
-        nonces.note_written_mark(mark, clock.now()).expect("no disk");
-        let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&store), Arc::clone(&nonces), clock.clone()));
+        nonces
+            .note_written_mark(mark, clock.now())
+            .expect("no disk");
+        let verifier = Arc::new(Verifier::new(
+            Arc::clone(&credentials),
+            Arc::clone(&store),
+            Arc::clone(&nonces),
+            clock.clone(),
+        ));
         let metrics = Arc::new(Metrics::default());
         let conditions = Arc::new(Conditions::new(clock.clone()));
         let readiness = Arc::new(Readiness {
@@ -198,7 +241,13 @@ impl World {
             conditions: Arc::clone(&conditions),
         });
         let rejections = Arc::new(Rejections::new(clock.clone()));
-        let feed = Arc::new(ChangeHub::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), Arc::clone(&rejections), |_| ()));
+        let feed = Arc::new(ChangeHub::new(
+            Arc::clone(&store),
+            clock.clone(),
+            Arc::clone(&credentials),
+            Arc::clone(&rejections),
+            |_| (),
+        ));
         let previous_secrets = PreviousSecrets::new(clock.clone());
         let services = Services {
             keep_audit: DAY,
@@ -217,10 +266,13 @@ impl World {
                 clock,
                 login: Arc::new(NoLogin),
                 passwords: None,
-                throttle: Arc::new(Throttle::new(Rate {
-                    count: NonZeroU32::new(1000).expect("above zero"),
-                    period: DAY,
-                }, &Secret::from(""))),
+                throttle: Arc::new(Throttle::new(
+                    Rate {
+                        count: NonZeroU32::new(1000).expect("above zero"),
+                        period: DAY,
+                    },
+                    &Secret::from(""),
+                )),
                 rejections: Arc::clone(&rejections),
                 developer_rates: Default::default(),
             },
@@ -232,7 +284,8 @@ impl World {
             readiness,
         };
         let listener = SocketAddr::from(([127, 0, 0, 1], 8080));
-        let mut live = live::live(&config, listener, &services).unwrap_or_else(|error| panic!("{error}"));
+        let mut live =
+            live::live(&config, listener, &services).unwrap_or_else(|error| panic!("{error}"));
         let (sender, opened) = mpsc::unbounded_channel();
         live.upstream.as_mut().expect("there is an API").address = pool::Address::Memory(sender);
         let phase = watch::Sender::new(Phase::Serving);
@@ -249,7 +302,10 @@ impl World {
             previous_secrets,
             reached: 0.into(),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build();
         Self {
             runtime: runtime.expect("a runtime"),
             shared,
@@ -267,7 +323,9 @@ thread_local! {
 
 /// Checks that valid requests pass; otherwise no later check would mean anything.
 pub fn check() {
-    let expected: Vec<usize> = (0..template::COUNT).filter(|&kind| template::passes(kind)).collect();
+    let expected: Vec<usize> = (0..template::COUNT)
+        .filter(|&kind| template::passes(kind))
+        .collect();
     for first in [0, 0x20] {
         let mut input = vec![4];
         if first > 0 {
@@ -286,9 +344,16 @@ pub fn check() {
     }
     for way in 0..3 {
         let kinds = 0..u8::try_from(template::COUNT).expect("few");
-        let input = [0].into_iter().chain(kinds.flat_map(|kind| [script::MARK, 0x51, kind, way]));
+        let input = [0]
+            .into_iter()
+            .chain(kinds.flat_map(|kind| [script::MARK, 0x51, kind, way]));
         let seen = run(&Vec::from_iter(input));
-        assert_eq!(seen.described, (0..template::COUNT).filter(|&kind| template::passes_described(kind)).count());
+        assert_eq!(
+            seen.described,
+            (0..template::COUNT)
+                .filter(|&kind| template::passes_described(kind))
+                .count()
+        );
     }
     let session = run(&[0, script::MARK, 0x50]);
     let anonymous = run(b"\0GET /open/x HTTP/1.1\r\nHost: api.test\r\n\r\n");
@@ -323,7 +388,10 @@ pub fn run(input: &[u8]) -> Seen {
             executions,
         } = world;
         let api = Rc::new(Api::default());
-        LocalSet::new().block_on(runtime, execute(input, shared, phase, opened, &api, *executions));
+        LocalSet::new().block_on(
+            runtime,
+            execute(input, shared, phase, opened, &api, *executions),
+        );
         while opened.try_recv().is_ok() {}
         let _ = phase.send(Phase::Serving);
         api.seen()
@@ -377,7 +445,10 @@ impl Line {
             is_relay: false,
         };
         let (ours, theirs) = tokio::io::duplex(room);
-        let (wire, handler) = (WatchedStream::new(Stream::Memory(theirs)), Rc::clone(handler));
+        let (wire, handler) = (
+            WatchedStream::new(Stream::Memory(theirs)),
+            Rc::clone(handler),
+        );
         let served = spawn_local(async move {
             connection::serve(wire, peer, handler, &Rc::new(ConnectionEntry::default())).await;
         });
@@ -456,9 +527,14 @@ async fn act(
         let line = lines.last_mut().expect("one at least");
         match action {
             Action::Write(bytes) => line.write(&bytes).await,
-            Action::Template { kind, http2, changes } => {
+            Action::Template {
+                kind,
+                http2,
+                changes,
+            } => {
                 let number = api.signed.borrow().len();
-                let (signed, message) = template::make(kind, &format!("{execution:x}-{number}"), number);
+                let (signed, message) =
+                    template::make(kind, &format!("{execution:x}-{number}"), number);
                 api.signed.borrow_mut().push(signed);
                 let mut bytes = if http2 {
                     let stream = line.next_stream;
@@ -475,7 +551,8 @@ async fn act(
             }
             Action::Describe { kind, way, changes } => {
                 let number = api.signed.borrow().len();
-                let (signed, message) = template::make(kind, &format!("{execution:x}-{number}"), number);
+                let (signed, message) =
+                    template::make(kind, &format!("{execution:x}-{number}"), number);
                 api.signed.borrow_mut().push(signed);
                 // The same request to the API is a replay.
                 sent.push(message.http1());
@@ -493,7 +570,9 @@ async fn act(
                     line.write(bytes).await;
                 }
             }
-            Action::Wait(quarters) => sleep(Duration::from_millis(1 + 250 * u64::from(quarters))).await,
+            Action::Wait(quarters) => {
+                sleep(Duration::from_millis(1 + 250 * u64::from(quarters))).await
+            }
             Action::Finish => line.finish().await,
             Action::Api(turn) => api.turns.borrow_mut().push_back(Turn::Usual(turn)),
             Action::Answer(bytes) => {
@@ -522,14 +601,23 @@ async fn act(
         line.finish().await;
     }
     for line in lines {
-        timeout(DAY, line.served).await.expect("a connection has no end").expect("no panic");
+        timeout(DAY, line.served)
+            .await
+            .expect("a connection has no end")
+            .expect("no panic");
         let read = line.reader.read.borrow();
-        assert!(raw || !read.windows(SURPLUS.len()).any(|part| part == SURPLUS), "a response to nobody reached somebody");
+        assert!(
+            raw || !read.windows(SURPLUS.len()).any(|part| part == SURPLUS),
+            "a response to nobody reached somebody"
+        );
     }
     let mut described = [0; 2];
     for mut line in gate_lines {
         line.finish().await;
-        timeout(DAY, line.served).await.expect("a connection has no end").expect("no panic");
+        timeout(DAY, line.served)
+            .await
+            .expect("a connection has no end")
+            .expect("no panic");
         let _ = timeout(DAY, line.reading).await;
         let found = api::permitted(&line.reader.read.borrow());
         described = [described[0] + found[0], described[1] + found[1]];
@@ -543,10 +631,16 @@ async fn act(
     };
     timeout(DAY, quiet).await.expect("a request has no end");
     assert_eq!(shared.metrics.connections.get(), 0);
-    assert!(is_free(&API_FORMS) && is_free(&PAGE_FORMS), "memory of forms is not given back");
+    assert!(
+        is_free(&API_FORMS) && is_free(&PAGE_FORMS),
+        "memory of forms is not given back"
+    );
 }
 
 /// Whether none of it is reserved, except for a byte or two.
 fn is_free(memory: &'static FormMemory) -> bool {
-    memory.reserve(None).resize(1, Shares { all: 4, each: 1 }).is_ok()
+    memory
+        .reserve(None)
+        .resize(1, Shares { all: 4, each: 1 })
+        .is_ok()
 }

@@ -36,11 +36,16 @@ fn english() -> BTreeMap<String, BTreeSet<String>> {
 /// The templates, and the sources that name messages.
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = ["templates", "src/provider/pages", "src/provider/respond"]
-        .into_iter()
-        .flat_map(|directory| fs::read_dir(root.join(directory)).unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_file() && !path.ends_with("tests.rs"));
+    let files = [
+        "templates",
+        "src/provider/pages",
+        "src/provider/respond",
+        "src/provider/theme",
+    ]
+    .into_iter()
+    .flat_map(|directory| fs::read_dir(root.join(directory)).unwrap())
+    .map(|entry| entry.unwrap().path())
+    .filter(|path| path.is_file() && !path.ends_with("tests.rs"));
     let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
     files.map(read).collect()
 }

@@ -15,7 +15,8 @@ use crate::{
     cli::{secret_arg::SecretArg, sign::SignArgs},
     provider::{
         issue::callback,
-        respond::{OwnResponse, frame::Frame, theme::Theme},
+        respond::OwnResponse,
+        theme::{Theme, frame::Frame},
     },
     wire::server::request::RequestBody,
 };

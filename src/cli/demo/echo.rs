@@ -6,7 +6,10 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::{
-    provider::respond::{self, Format, OwnResponse, Schemes, frame::Frame, theme::Theme},
+    provider::{
+        respond::{self, Format, OwnResponse, Schemes},
+        theme::{Theme, frame::Frame},
+    },
     telemetry::metrics::Verdict,
     wire::server::{
         buffered::Shares,

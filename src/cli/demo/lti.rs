@@ -18,8 +18,11 @@ use crate::{
     cli::{context::actor, request::RequestArgs},
     oauth::{Parameters, SignatureMethod, SigningKey, sign},
     operator::manage::view,
-    provider::respond::{OwnResponse, frame::Frame, theme::Theme},
-    records::store::record::Consumer,
+    provider::{
+        respond::OwnResponse,
+        theme::{Theme, frame::Frame},
+    },
+    records::values::record::Consumer,
     run::app::services::Services,
     wire::server::request::RequestBody,
 };

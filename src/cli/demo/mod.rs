@@ -40,7 +40,7 @@ use crate::{
         manage::{self, Management, RecordDefaults, view},
     },
     provider::login::password,
-    records::store::record::{AccessToken, Consumer, Dialect},
+    records::values::record::{AccessToken, Consumer, Dialect},
     run::{
         app::{App, StartError, services::Services, sockets::Sockets},
         config,

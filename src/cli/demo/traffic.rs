@@ -21,7 +21,7 @@ use crate::{
         explain::Asked,
         manage::{Management, view},
     },
-    records::store::record::Consumer,
+    records::values::record::Consumer,
 };
 
 /// The traffic lasts this many seconds, with one call of each consumer with a mistake in each.

@@ -8,7 +8,7 @@ use crate::{
     base::{clock::UnixTime, settings::Lifetime},
     oauth::{MethodSet, SignatureMethod},
     operator::explain::{KnownSecrets, Rules, ServerView, TokenRecord},
-    records::store::record::{AccessToken, Consumer, Dialect},
+    records::values::record::{AccessToken, Consumer, Dialect},
     request::{
         policy::{
             access::Access,

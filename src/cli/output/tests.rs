@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     operator::manage::view,
-    records::store::record::{AccessToken, Consumer, Dialect, User},
+    records::values::record::{AccessToken, Consumer, Dialect, User},
 };
 
 fn issued(consumer: &Consumer, default: Dialect) -> Value {

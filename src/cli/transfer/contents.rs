@@ -23,7 +23,7 @@ use crate::{
         line::{Defaults, Head, LineError, VERSION, record},
     },
     provider::issue::callback,
-    records::store::transfer::{Alike, ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record, name},
+    records::values::transfer::{Alike, ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record, name},
 };
 
 /// The result of the first pass over an input.

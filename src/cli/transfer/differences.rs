@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::records::store::transfer::{Difference, Record};
+use crate::records::values::transfer::{Difference, Record};
 
 /// Writes each change as a line, and remembers all of them as one hash.
 pub(super) struct Differences<W> {

@@ -10,7 +10,8 @@ use std::{
 use tempfile::NamedTempFile;
 
 use crate::{
-    cli::context::CommandError, records::store::transfer::TransferError, run::app::paths::directory,
+    cli::context::CommandError, records::values::transfer::TransferError,
+    run::app::paths::directory,
 };
 
 /// Checks that `path` may be written, before the work is done for nothing. Only a file is ever replaced.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     base::clock::UnixTime,
     operator::manage::line::Defaults,
-    records::store::transfer::{ExportOrigin, Exported, Record},
+    records::values::transfer::{ExportOrigin, Exported, Record},
 };
 
 /// The records of a file of JSON Lines, in the order of an import, or its problems.

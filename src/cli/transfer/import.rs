@@ -21,11 +21,14 @@ use crate::{
     cli::context::{About as _, CommandError, Context, Output, RecordArgs, new_name},
     operator::manage::line::Defaults,
     provider::{issue::callback, login::password},
-    records::store::{
-        self, Backend, OpenProblem, Opening,
-        transfer::{
-            Alike, Existing, Import, ImportList, ImportProblem, Imported, MAX_PROBLEMS,
-            TransferError, name,
+    records::{
+        store::{self, Backend},
+        values::{
+            OpenProblem, Opening,
+            transfer::{
+                Alike, Existing, Import, ImportList, ImportProblem, Imported, MAX_PROBLEMS,
+                TransferError, name,
+            },
         },
     },
     run::app::{

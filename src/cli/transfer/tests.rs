@@ -16,7 +16,7 @@ use crate::{
     oauth::Deviation,
     operator::manage::{line::Defaults, member_names},
     provider::issue::callback,
-    records::store::{
+    records::values::{
         record::{AccessToken, BodyHash, Consumer, Dialect, Registration, TokenBeginning, User},
         transfer::Record,
     },

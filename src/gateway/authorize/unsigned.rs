@@ -9,7 +9,8 @@ use crate::{
     gateway::cors::is_preflight,
     provider::{
         issue::callback::ESCAPED,
-        respond::{Failure, frame::UI_LOCALES, is_navigation},
+        respond::{Failure, is_navigation},
+        theme::frame::UI_LOCALES,
     },
     request::{
         parse::signed::{is_form, is_multipart},

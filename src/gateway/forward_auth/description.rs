@@ -12,7 +12,7 @@ use crate::{
         origin::{INVALID_HOST, Origins},
         target::{INVALID_BYTE, INVALID_FORM},
     },
-    wire::origin::Scheme,
+    wire::url::origin::Scheme,
 };
 
 /// A field of a way: its name, and as documents and rejections spell it.

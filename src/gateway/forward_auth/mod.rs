@@ -14,7 +14,12 @@ use http_body::Body as _;
 use self::description::{Described, WAYS, Way};
 use crate::{
     base::peer::Peer,
-    gateway::proxy::{self, Live, RequestRecord, Waiting, Worker},
+    gateway::{
+        decision,
+        live::{Live, Waiting},
+        proxy::Worker,
+        record::RequestRecord,
+    },
     provider::respond::{Failure, Format, OwnResponse},
     request::{
         parse::{
@@ -30,7 +35,6 @@ use crate::{
     },
     telemetry::request_id::X_REQUEST_ID,
     wire::{
-        origin::Scheme,
         server::{
             buffered::API_FORMS,
             caller_stream::{CallerStream, Limits},
@@ -38,6 +42,7 @@ use crate::{
             request::RequestBody,
             response::{Gone, ResponseBody},
         },
+        url::origin::Scheme,
     },
 };
 
@@ -98,7 +103,7 @@ async fn permit_described(
         origins.describe(&parts.headers, caller.peer, authority, secure)
     };
     let body_bytes = body.size_hint().lower();
-    let (received, route) = proxy::receive(live, parts, body_bytes, caller, record, receive)?;
+    let (received, route) = decision::receive(live, parts, body_bytes, caller, record, receive)?;
     let head = &received.head;
     let body = match body::check(&parts.headers, body, live.described_body_bytes) {
         Ok(()) => CallBody::Shown(body),
@@ -112,9 +117,9 @@ async fn permit_described(
         ),
         _ => return Err(RouteRejection::NotForApi.into()),
     };
-    let mut call = proxy::begin(live, &received, api, caller, body, collected, record)?;
-    let handshake = proxy::handshake(&call)?;
-    let permit = proxy::decide(live, &mut call, caller, waiting, record).await?;
+    let mut call = decision::begin(live, &received, api, caller, body, collected, record)?;
+    let handshake = decision::handshake(&call)?;
+    let permit = decision::decide(live, &mut call, caller, waiting, record).await?;
     // The proxy in front would pass any upgrade on.
     if parts.headers.contains_key(header::UPGRADE) && handshake.is_none() {
         return Err(live.authorizer.operations.forbidden(None).into());

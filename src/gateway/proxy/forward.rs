@@ -8,9 +8,12 @@ use http::{
 };
 use http_body::Body as _;
 
-use super::{Current, InFlight, RequestRecord};
 use crate::{
     base::{cold, http_fields::NameFilter},
+    gateway::{
+        live::{Current, InFlight},
+        record::RequestRecord,
+    },
     oauth::ParameterLocation,
     provider::respond::Failure,
     request::{

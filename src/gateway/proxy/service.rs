@@ -4,9 +4,12 @@ use std::rc::Rc;
 
 use http::{Method, Response, header};
 
-use super::{Live, RequestRecord, Served, Waiting};
 use crate::{
     base::http_fields::SEC_FETCH_MODE,
+    gateway::{
+        live::{Live, Served, Waiting},
+        record::RequestRecord,
+    },
     provider::{
         endpoints::TokenOutcome,
         respond::{self, Failure, OwnResponse},

@@ -11,13 +11,16 @@ use http::{Method, Request, Response, request::Parts};
 use http_body::Body as _;
 
 use super::{
-    Current, InFlight, Phase, Received, RequestRecord, Served, Shared, Waiting, begin, decide,
     forward::{self, ApiResponse},
-    handshake, receive,
     service::{self, ASTERISK, options, own_response},
 };
 use crate::{
     base::{cold, peer::Peer, random},
+    gateway::{
+        decision::{Received, begin, decide, handshake, receive},
+        live::{Current, InFlight, Phase, Served, Shared, Waiting},
+        record::RequestRecord,
+    },
     provider::{endpoints::TokenOutcome, respond::Failure},
     request::{
         parse::{head, origin::PublicUrl},

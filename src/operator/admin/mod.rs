@@ -27,7 +27,10 @@ use self::{
 };
 use crate::{
     base::{clock::Clock, http_fields::single, secret::Secret},
-    gateway::proxy::{Phase, Shared, jwk_set},
+    gateway::{
+        live::{Phase, Shared},
+        proxy::jwk_set,
+    },
     oauth::Authority,
     operator::{
         explain::{Explainer, Rules},
@@ -40,7 +43,8 @@ use crate::{
             pool::PoolError,
         },
         pages::settings::PermissionSettings,
-        respond::{self, Format, OwnResponse, Schemes, frame::Frame, theme::Theme},
+        respond::{self, Format, OwnResponse, Schemes},
+        theme::{Theme, frame::Frame},
     },
     request::parse::{ParseRejection, origin::INVALID_HOST},
     telemetry::{
@@ -48,13 +52,13 @@ use crate::{
         metrics::{CONTENT_TYPE, Verdict},
     },
     wire::{
-        origin::{is_localhost, without_brackets},
         server::{
             caller_stream::Limits,
             handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},
         },
+        url::origin::{is_localhost, without_brackets},
     },
 };
 

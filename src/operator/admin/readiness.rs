@@ -6,10 +6,11 @@ use tokio::time::timeout;
 
 use crate::{
     records::{
-        nonce::Outage,
-        store::{Store, is_of_logged_outage},
+        nonce::{Nonces, Outage},
+        store::Store,
+        values::is_logged_outage,
     },
-    request::verify::{Verifier, nonces::Nonces},
+    request::verify::Verifier,
     telemetry::{
         causes::causes,
         conditions::{Condition, Conditions, WINDOW_FULL},
@@ -57,7 +58,7 @@ impl Readiness {
         }
         match timeout(PING_TIMEOUT, self.store.ping()).await {
             Ok(Ok(())) => conditions.set(Condition::Store, None),
-            Ok(Err(error)) if is_of_logged_outage(&error) => {
+            Ok(Err(error)) if is_logged_outage(&error) => {
                 conditions.set_logged_elsewhere(Condition::Store, causes(&error));
             }
             Ok(Err(error)) => conditions.set(Condition::Store, Some(causes(&error))),

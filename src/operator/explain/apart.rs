@@ -18,7 +18,7 @@ use crate::{
         login::{PasswordPool, pool::PoolError},
         pages::developer::{CheckFuture, Checked, ChecksSignatures, Unchecked},
     },
-    records::store::{Store, StoreError},
+    records::{store::Store, values::StoreError},
     request::verify::Purpose,
 };
 

@@ -14,7 +14,7 @@ use crate::{
         diagnosis::{self, Diagnosis, WrongSignature, diagnose_thoroughly},
         has_bare_plus, is_body_hash, sign, verify,
     },
-    records::store::cached::{AccessCredentials, ConsumerCredentials, SecretAge},
+    records::credentials::{AccessCredentials, ConsumerCredentials, SecretAge},
     request::{
         parse::{caller_facts::CallerFacts, signed::SignedRequest},
         verify::{

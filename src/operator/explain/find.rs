@@ -8,7 +8,7 @@ use super::{Asked, KnownSecrets, ParsedRequest, ServerView, TokenRecord};
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
     oauth::{Parameters, RsaPublicKey, diagnosis::OtherUrl, rsa::InvalidRsaKey},
-    records::store::{Store, StoreError},
+    records::{store::Store, values::StoreError},
     request::{
         policy::operations::{Operation, Operations},
         route::FlowPaths,

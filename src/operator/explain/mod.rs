@@ -29,11 +29,9 @@ use crate::{
     },
     provider::{endpoints::request_token::only_callback, issue::callback},
     records::{
+        credentials::ConsumerCredentials,
         nonce::NonceUse,
-        store::{
-            cached::ConsumerCredentials,
-            record::{AccessToken, Consumer, RequestToken},
-        },
+        values::record::{AccessToken, Consumer, RequestToken},
     },
     request::{
         policy::{access::CallerKind, body_hash},

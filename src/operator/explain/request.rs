@@ -9,7 +9,7 @@ use crate::{
         is_form_content_type, origin::InvalidUrl,
     },
     request::parse::origin::PublicUrl,
-    wire::origin::{HttpUrl, Origin},
+    wire::url::origin::{HttpUrl, Origin},
 };
 
 /// Why texts make no request. Nothing of URL and header fields is repeated, which may hold secrets.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{examine::ServerCall, *};
 use crate::{
     oauth::{BaseString, DeviationSet, SignatureMethod, SigningKey, percent, sign},
-    records::store::{
-        cached::SecretAge,
-        record::{Callback, Dialect, RequestTokenState},
+    records::{
+        credentials::SecretAge,
+        values::record::{Callback, Dialect, RequestTokenState},
     },
     request::{
         parse::{caller_facts::CallerFacts, signed::SignedRequest},

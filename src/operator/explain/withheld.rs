@@ -8,7 +8,7 @@ use super::{Explanation, KnownSecrets, TokenRecord};
 use crate::{
     base::random::{self, NoRandomness},
     oauth::diagnosis::{Diagnosis, Mistake},
-    records::store::record::{AccessToken, TokenBeginning},
+    records::values::record::{AccessToken, TokenBeginning},
 };
 
 impl KnownSecrets {

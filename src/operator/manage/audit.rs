@@ -7,7 +7,7 @@ use rustix::system::uname;
 use super::{ManageError, Management};
 use crate::{
     base::random,
-    records::store::{
+    records::values::{
         StoreError,
         port::{AuditEntry, AuditFilter},
     },

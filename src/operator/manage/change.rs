@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{error::ManageError, view};
-use crate::records::store::port::{Guard, Updated};
+use crate::records::values::port::{Guard, Updated};
 
 /// A change in the store: `change` says why a record is not changed, and that is returned.
 pub(super) struct RecordChange<'a, T> {

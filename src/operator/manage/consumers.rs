@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, longest, names::ConsumerKey, random, secret::Secret},
-    records::store::{
+    records::values::{
         port::{Added, Guard, ListedConsumer, RecordFilter, Source, Updated},
         record::Consumer,
     },

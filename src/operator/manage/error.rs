@@ -9,7 +9,7 @@ use crate::{
         names::{ConsumerKey, Permission, UserId},
         random::NoRandomness,
     },
-    records::store::StoreError,
+    records::values::StoreError,
 };
 
 /// Why something cannot be done. Nothing was changed then.

@@ -48,7 +48,7 @@ use crate::{
         },
         login::password::{self, UnusableHash},
     },
-    records::store::{
+    records::values::{
         record::{AccessToken, Consumer, User},
         transfer::Record,
     },

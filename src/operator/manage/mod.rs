@@ -2,7 +2,7 @@
 //!
 //! [`Management`] has one function for each thing that an operator can do. The command line, the admin API and the console
 //! are fronts of it: they read arguments, call a function and show a [`view`]. A function that changes one record takes a
-//! [`Guard`](crate::records::store::port::Guard), which looks at the record in the transaction of the change.
+//! [`Guard`](crate::records::values::port::Guard), which looks at the record in the transaction of the change.
 
 mod audit;
 mod change;
@@ -42,7 +42,11 @@ pub use self::{
 pub use crate::telemetry::audit::Actor;
 use crate::{
     base::clock::{Clock, UnixTime},
-    records::store::{Store, StoreError, feed::ChangeHub, record::Dialect},
+    records::{
+        credentials::feed::ChangeHub,
+        store::Store,
+        values::{StoreError, record::Dialect},
+    },
     request::verify::{
         Advice,
         settings::{SignatureSettings, TokenSettings},

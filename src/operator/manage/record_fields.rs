@@ -10,7 +10,7 @@ use crate::{
     base::{longest, names::Permission, network::Network, rate::Rate},
     oauth::{Deviation, Pinned},
     provider::issue::{callback, registration},
-    wire::web_page::web_page,
+    wire::url::web_page::web_page,
 };
 
 /// A field of a record.
@@ -346,7 +346,7 @@ mod tests {
     use crate::{
         base::clock::UnixTime,
         operator::manage::{new_user, view},
-        records::store::record::{Consumer, User},
+        records::values::record::{Consumer, User},
     };
 
     fn names(fields: &[RecordField]) -> Vec<&str> {

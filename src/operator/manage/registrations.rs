@@ -4,7 +4,7 @@ use super::{Actor, ManageError, Management};
 use crate::{
     base::names::ConsumerKey,
     provider::issue::registration,
-    records::store::{
+    records::values::{
         port::Guard,
         record::{Consumer, Registration},
     },

@@ -4,7 +4,7 @@ use std::io;
 
 use super::{ManageError, Management};
 use crate::{
-    records::store::{
+    records::values::{
         port::{Change, ResealFrom, Resealed},
         transfer::{Exported, Import, ImportList, TransferError},
     },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Actor, InvalidInput, ManageError, Management, change::WatchedGuard};
 use crate::{
     base::{clock::UnixTime, names::Permission, random},
-    records::store::{
+    records::values::{
         port::{Added, Guard, TokenFilter},
         record::{AccessToken, Consumer, TokenBeginning, User},
     },

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, names::UserId, random, secret::Secret},
-    records::store::{
+    records::values::{
         port::{Added, Guard, RecordFilter},
         record::{Session, User},
     },

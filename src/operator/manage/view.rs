@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     base::{clock::UnixTime, secret::Secret},
-    records::store::record::{Consumer, ConsumerUse, Dialect},
+    records::values::record::{Consumer, ConsumerUse, Dialect},
 };
 
 /// The members that serde writes of a record.

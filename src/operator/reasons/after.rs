@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{base::clock::UnixTime, request::rejections::ReasonCount};
+use crate::{base::clock::UnixTime, telemetry::calls::rejections::ReasonCount};
 
 /// A reason counts no more if no call was rejected for it for this long: a program that runs once a day has run again.
 const QUIET: Duration = Duration::from_secs(26 * 60 * 60);
@@ -85,12 +85,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        request::rejections::KeptCall,
-        telemetry::{
-            calls::{facts::Reason, record::CallRecord},
-            metrics::Verdict,
-        },
+    use crate::telemetry::{
+        calls::{facts::Reason, record::CallRecord, rejections::KeptCall},
+        metrics::Verdict,
     };
 
     const NOW: UnixTime = UnixTime(1_790_164_800);

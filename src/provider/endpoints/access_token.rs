@@ -7,7 +7,7 @@ use crate::{
         issue::IssueRejection,
         respond::{Failure, OwnResponse},
     },
-    records::store::{
+    records::values::{
         port::{Exchanged, TokenExchange},
         record::Callback,
     },

@@ -18,9 +18,8 @@ use self::{scope::ScopeSettings, settings::TokenLimitSettings, user_field::UserF
 use crate::{
     base::clock::{Clock, UnixTime},
     oauth::{Deviation, LocationRule},
-    provider::respond::facts::Facts,
-    provider::respond::{Failure, OwnResponse},
-    records::store::feed::ChangeHub,
+    provider::respond::{Failure, OwnResponse, facts::Facts},
+    records::credentials::feed::ChangeHub,
     request::{
         parse::{
             claimed::Claimed,

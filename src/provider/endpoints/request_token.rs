@@ -8,10 +8,12 @@ use crate::{
         issue::{IssueRejection, callback},
         respond::{Failure, OwnResponse},
     },
-    records::store::{
-        cached::ConsumerCredentials,
-        port::Issued,
-        record::{RequestToken, RequestTokenState},
+    records::{
+        credentials::ConsumerCredentials,
+        values::{
+            port::Issued,
+            record::{RequestToken, RequestTokenState},
+        },
     },
     request::{parse::signed::SignedRequest, verify::Verified},
     telemetry::{metrics::Verdict, redact::RedactedToken},

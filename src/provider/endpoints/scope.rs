@@ -5,10 +5,7 @@ use crate::{
         names::Permission,
         settings::{Reason, Text, distinct, plain_values, section},
     },
-    provider::{
-        issue::IssueRejection,
-        respond::settings::{PARAMETER, is_parameter},
-    },
+    provider::issue::IssueRejection,
 };
 
 section! {
@@ -112,4 +109,16 @@ impl ScopeSettings {
 fn rejected(name: &str, problem: &'static str) -> IssueRejection {
     let name = name.to_owned();
     IssueRejection::Scope { name, problem }
+}
+
+/// The demand of [`is_parameter`]: the name of a response's parameter that needs no escape.
+pub const PARAMETER: &str =
+    "a name of 1 to 64 letters, digits, -, ., _ and ~ that does not begin with \"oauth_\"";
+
+/// Whether a parameter of a response may have this name.
+#[must_use]
+pub fn is_parameter(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let is_name = (1..=64).contains(&name.len()) && name.bytes().all(is_plain);
+    is_name && !name.starts_with("oauth_")
 }

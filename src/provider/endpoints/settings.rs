@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     base::settings::{LONGEST, Reason, Text, distinct, plain_values, seconds, section},
-    provider::respond::settings::{PARAMETER, is_parameter},
+    provider::endpoints::scope::{PARAMETER, is_parameter},
     request::identity::keys::Keys,
 };
 

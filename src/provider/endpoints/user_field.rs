@@ -1,6 +1,6 @@
 //! The facts about a user that a consumer may learn.
 
-use crate::records::store::record::User;
+use crate::records::values::record::User;
 
 /// A fact about the user that the access token response may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

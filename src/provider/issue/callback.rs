@@ -10,8 +10,8 @@ use url::{ParseError, Url};
 use crate::{
     base::longest,
     oauth::{Scheme, split_port},
-    records::store::record::Callback,
-    wire::origin::Origin,
+    records::values::record::Callback,
+    wire::url::origin::Origin,
 };
 
 /// The one spelling of "the user types the verifier" (RFC 5849 §2.1).

@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::{
     base::longest,
     oauth::{RsaPublicKey, rsa::InvalidRsaKey},
-    wire::web_page::{InvalidWebPage, web_page},
+    wire::url::web_page::{InvalidWebPage, web_page},
 };
 
 /// Why a text cannot be registered.

@@ -6,7 +6,7 @@
 use http::{HeaderMap, HeaderName};
 
 use crate::{
-    base::http_fields::single, provider::issue::registration, records::store::record::OutsideUser,
+    base::http_fields::single, provider::issue::registration, records::values::record::OutsideUser,
 };
 
 /// The fields that the proxy sets.

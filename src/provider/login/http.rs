@@ -22,11 +22,13 @@ use super::{
 use crate::{
     base::{clock::Clock, secret::Secret, tls::TlsFiles},
     provider::issue::registration,
-    records::store::{Store, port::Admitted, record::OutsideUser},
-    request::forward::tls::remote_service,
+    records::{
+        store::Store,
+        values::{port::Admitted, record::OutsideUser},
+    },
     wire::{
         address::EndpointUrl,
-        outbound::{OutboundError, RemoteService},
+        outbound::{OutboundError, RemoteService, tls::remote_service},
         server::tls::TlsError,
     },
 };

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, PasswordPool, password};
 use crate::{
     base::{longest, secret::Secret},
-    records::store::{Store, port::Account},
+    records::{store::Store, values::port::Account},
 };
 
 /// Checks local accounts.
@@ -66,9 +66,9 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::records::store::{
-        double::{TestStore, user},
-        record::User,
+    use crate::records::{
+        store::double::{TestStore, user},
+        values::record::User,
     };
 
     const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::{
     base::{names::UserId, secret::Secret},
-    records::store::{StoreError, record::User},
+    records::values::{StoreError, record::User},
 };
 
 pub mod header;

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::{
     base::{longest, secret::Secret},
-    records::store::record::User,
+    records::values::record::User,
 };
 
 /// The fewest characters (Unicode code points).

@@ -10,7 +10,7 @@ pub use super::stored::UnusableHash;
 use super::stored::{self, Stored};
 use crate::{
     base::{longest, secret::Secret},
-    records::store::password_cost::password_cost,
+    records::values::password_cost::password_cost,
 };
 
 /// The cost of our hashes, as [`password_cost`] writes it: 19 MiB, two passes, one lane, the first choice of the OWASP
@@ -50,7 +50,7 @@ pub fn hash(password: &Secret) -> Result<Secret, PasswordError> {
 ///
 /// The time of argon2 grows with its memory and its passes, and not evenly: no amount of other work takes exactly as long.
 /// So the password is hashed once at each cost that any account has (`costs`, as
-/// [`Account`](crate::records::store::port::Account) has them) and once at ours, always in the same order: at the cost of `hash` with
+/// [`Account`](crate::records::values::port::Account) has them) and once at ours, always in the same order: at the cost of `hash` with
 /// its salt, at all others with a salt of no account. A store whose hashes were all made here costs one hash per login.
 /// Imported ones of other costs cost one more for each, until their users have logged in and [were given](has_our_cost) one
 /// of ours. The time reveals which costs the store has, never which account has one.

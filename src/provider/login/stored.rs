@@ -20,7 +20,7 @@ use subtle::ConstantTimeEq;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::records::store::password_cost::{PBKDF2_STEPS, pbkdf2_iterations};
+use crate::records::values::password_cost::{PBKDF2_STEPS, pbkdf2_iterations};
 
 /// The most memory that argon2id may take, in KiB, and the most memory times passes: RFC 9106's second choice, and the
 /// defaults of libsodium, PHP, Django and Spring are below it. Every login takes the time of every cost in the store.
@@ -129,7 +129,7 @@ impl Stored {
         }
     }
 
-    /// A hash of no account at a cost, as [`password_cost`](crate::records::store::password_cost::password_cost) writes it.
+    /// A hash of no account at a cost, as [`password_cost`](crate::records::values::password_cost::password_cost) writes it.
     ///
     /// # Errors
     /// [`UnusableHash`]
@@ -397,7 +397,7 @@ mod tests {
     use crate::{
         base::secret::Secret,
         provider::login::password::{check_usable, verify_evenly},
-        records::store::password_cost::password_cost,
+        records::values::password_cost::password_cost,
     };
 
     #[test]

@@ -16,9 +16,10 @@ use crate::{
     base::names::{ConsumerKey, UserId},
     provider::{
         issue::callback::ESCAPED,
-        respond::{Failure, OwnResponse, frame::Frame},
+        respond::{Failure, OwnResponse},
+        theme::frame::Frame,
     },
-    records::store::{
+    records::values::{
         port::TokenFilter,
         record::{AccessToken, Session, TokenBeginning, User},
     },

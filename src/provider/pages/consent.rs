@@ -25,9 +25,10 @@ use crate::{
     oauth::ProtocolParameter,
     provider::{
         issue::callback::{self, Destination, ESCAPED},
-        respond::{Failure, OwnResponse, duration::in_words, frame::Frame},
+        respond::{Failure, OwnResponse, duration::in_words},
+        theme::frame::Frame,
     },
-    records::store::{
+    records::values::{
         port::{ConsentDecision, Decided, Earlier},
         record::{
             AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState,

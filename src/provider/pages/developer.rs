@@ -21,16 +21,16 @@ use crate::{
         login::throttle::{Throttle, Throttled},
         respond::{
             Failure, OwnResponse,
-            frame::Frame,
             mistake::{advice, mistake},
         },
+        theme::frame::Frame,
     },
-    records::store::StoreError,
-    request::{
-        policy::{PolicyRejection, rate::ConsumerRates},
+    records::values::StoreError,
+    request::policy::{PolicyRejection, rate::ConsumerRates},
+    telemetry::calls::{
+        facts::OtherSecret,
         rejections::{BaseStrings, KeptCall, ReasonCount},
     },
-    telemetry::calls::facts::OtherSecret,
 };
 
 /// The parameter of the link.

@@ -1,7 +1,7 @@
 //! Every reason for which a page is not shown, and the response to it.
 
 use crate::{
-    provider::respond::Failure, records::store::record::Consumer, telemetry::metrics::Verdict,
+    provider::respond::Failure, records::values::record::Consumer, telemetry::metrics::Verdict,
     wire::problem::Problem,
 };
 

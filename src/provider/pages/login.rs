@@ -17,10 +17,11 @@ use crate::{
     provider::{
         issue::callback::ESCAPED,
         login::{Login, LoginError, password},
-        respond::{Failure, OwnResponse, duration::in_words, frame::Frame},
+        respond::{Failure, OwnResponse, duration::in_words},
+        theme::frame::Frame,
     },
-    records::store::{
-        is_of_logged_outage,
+    records::values::{
+        is_logged_outage,
         port::{Admitted, VerifiedPassword},
         record::{OutsideUser, Session, User},
     },
@@ -321,7 +322,7 @@ impl PageRequest<'_> {
             .store()
             .record_failed_login(attempt.report().to_owned())
             .await
-            && !is_of_logged_outage(&error)
+            && !is_logged_outage(&error)
         {
             // The other processes do not learn of it.
             let error = &error as &dyn std::error::Error;

@@ -36,20 +36,24 @@ use crate::{
         login::{
             LoginBackend, PasswordPool, Throttle, header::UserHeaders, settings::LoginSettings,
         },
-        respond::{Failure, OwnResponse, frame::Frame, theme::Theme},
+        respond::{Failure, OwnResponse},
+        theme::{Theme, frame::Frame},
     },
-    records::store::{
-        Store, StoreError,
-        feed::ChangeHub,
-        record::{Callback, Consumer, Dialect, OutsideUser, User},
+    records::{
+        credentials::feed::ChangeHub,
+        store::Store,
+        values::{
+            StoreError,
+            record::{Callback, Consumer, Dialect, OutsideUser, User},
+        },
     },
     request::{
         parse::{ParseRejection, head::Head, origin::Origins, signed::is_form},
-        rejections::Rejections,
         route::{self, FlowPath, FlowPaths, Page},
         verify::settings::TokenSettings,
     },
-    wire::{origin::Origin, server::request::RequestBody},
+    telemetry::calls::rejections::Rejections,
+    wire::{server::request::RequestBody, url::origin::Origin},
 };
 
 mod applications;
@@ -235,9 +239,7 @@ impl Pages {
                 let path = head.target.path;
                 let mut assets = self.rules.theme.assets();
                 let asset = assets.find(|asset| asset.path.as_bytes() == path);
-                asset
-                    .ok_or(route::RouteRejection::NotFound(None))?
-                    .response()
+                OwnResponse::asset(asset.ok_or(route::RouteRejection::NotFound(None))?)
             }
         };
         let cookies = page_request.new_cookies.into_inner().into_iter();

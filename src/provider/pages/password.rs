@@ -16,9 +16,10 @@ use crate::{
             password,
             pool::PoolError,
         },
-        respond::{Failure, OwnResponse, frame::Frame},
+        respond::{Failure, OwnResponse},
+        theme::frame::Frame,
     },
-    records::store::record::User,
+    records::values::record::User,
 };
 
 const CURRENT: &str = "current_password";

@@ -8,9 +8,10 @@ use crate::{
     base::{clock::UnixTime, names::UserId},
     provider::{
         issue::callback::OOB,
-        respond::{OwnResponse, frame::Frame, theme::Theme},
+        respond::OwnResponse,
+        theme::{Theme, frame::Frame},
     },
-    records::store::record::{Callback, Consumer, User},
+    records::values::record::{Callback, Consumer, User},
 };
 
 /// The user on the page.

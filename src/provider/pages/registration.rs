@@ -27,15 +27,16 @@ use crate::{
     },
     provider::{
         issue::{callback, registration},
-        respond::{Failure, OwnResponse, frame::Frame},
+        respond::{Failure, OwnResponse},
+        theme::frame::Frame,
     },
-    records::store::{
+    records::values::{
         port::{Asked, RegistrationBounds, Updated},
         record::{Consumer, Registration, User},
     },
     request::route::{Page, ServiceCall, TokenCall},
     telemetry::audit::{Actor, CommandRecord},
-    wire::web_page::web_page,
+    wire::url::web_page::web_page,
 };
 
 /// The most callbacks of a consumer that a user asks for.

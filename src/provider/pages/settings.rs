@@ -11,10 +11,7 @@ use crate::{
         settings::{choices, one_of, plain_values, section, text},
     },
     oauth::ProtocolParameter,
-    provider::{
-        endpoints::scope::ScopeSettings,
-        respond::settings::{PARAMETER, is_parameter},
-    },
+    provider::endpoints::scope::{PARAMETER, ScopeSettings, is_parameter},
     request::route::{FlowPath, settings::FlowSettings},
 };
 

@@ -2,7 +2,10 @@
 
 use super::Failure;
 use crate::{
-    records::store::{StoreError, is_disk_full, is_of_logged_outage},
+    records::{
+        nonce::NonceFault,
+        values::{StoreError, is_disk_full, is_logged_outage},
+    },
     request::{forward::ForwardFault, verify::VerifyFault},
     telemetry::{
         causes::causes,
@@ -14,7 +17,7 @@ impl Failure {
     /// The condition that lasts and that the fault shows, with its text.
     pub fn condition(&self) -> Option<(Condition, String)> {
         let condition = match self {
-            Self::Unverifiable(VerifyFault::NonceWindowFull { .. }) => {
+            Self::Unverifiable(VerifyFault::Nonces(NonceFault::Full { .. })) => {
                 return Some((Condition::NonceWindowFull, WINDOW_FULL.to_owned()));
             }
             Self::Store(error) | Self::Unverifiable(VerifyFault::Store(error)) => match error {
@@ -31,10 +34,10 @@ impl Failure {
     }
 
     /// Whether the log has the beginning and the end of its cause.
-    pub fn is_of_logged_outage(&self) -> bool {
+    pub fn is_logged_outage(&self) -> bool {
         match self {
-            Self::Unverifiable(fault) => fault.is_of_logged_outage(),
-            _ => is_of_logged_outage(self),
+            Self::Unverifiable(fault) => fault.is_logged_outage(),
+            _ => is_logged_outage(self),
         }
     }
 }

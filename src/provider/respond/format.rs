@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 use super::{
     challenge::{Schemes, challenges},
     duration::in_words,
-    frame::Frame,
     launch_page::{LaunchPage, what_to_do},
     own_response::{FORM, OwnResponse, form},
 };
 use crate::{
     base::http_fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim},
+    provider::theme::frame::Frame,
     telemetry::metrics::Verdict,
     wire::problem::Problem,
 };

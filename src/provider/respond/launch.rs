@@ -10,11 +10,12 @@ use super::{
     Failure, advised,
     challenge::Schemes,
     format::{Format, render},
-    frame::Frame,
     own_response::OwnResponse,
 };
 use crate::{
-    provider::issue::callback, request::verify::VerifyRejection, telemetry::metrics::Verdict,
+    provider::{issue::callback, theme::frame::Frame},
+    request::verify::VerifyRejection,
+    telemetry::metrics::Verdict,
     wire::problem::Problem,
 };
 

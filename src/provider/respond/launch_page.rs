@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::frame::Frame;
+use crate::provider::theme::frame::Frame;
 
 /// The page; askama escapes the values in it.
 #[derive(Template)]

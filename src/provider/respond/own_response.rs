@@ -4,9 +4,11 @@ use askama::Template;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 
-use super::{frame::Frame, theme::Theme};
 use crate::{
-    base::names::UserId, oauth::percent, telemetry::metrics::Verdict,
+    base::names::UserId,
+    oauth::percent,
+    provider::theme::{Theme, asset::Asset, frame::Frame},
+    telemetry::metrics::Verdict,
     wire::server::response::ResponseBody,
 };
 
@@ -56,6 +58,17 @@ impl OwnResponse {
                 Self::new(500, "text/plain", "", Verdict::InternalError).never_stored()
             }
         }
+    }
+
+    /// A file that pages refer to. It is its operator's, but an image can have scripts in it, which must not run.
+    pub fn asset(asset: &Asset) -> Self {
+        Self::new(200, asset.content_type, asset.body.clone(), Verdict::Page)
+            .field(
+                "Content-Security-Policy",
+                "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+            )
+            .field("X-Content-Type-Options", "nosniff")
+            .field("Cache-Control", "public, max-age=31536000, immutable")
     }
 
     /// A response without a body.

@@ -8,6 +8,9 @@
 //! segment   one memory-mapped file of the log
 //! state     the other facts that a start needs
 //! key       fingerprints and checksums
+//! shared    the window of all replicas, as its backends have in common
+//! redis     that window in Redis; the one in PostgreSQL is `store/postgres/nonce_window`
+//! windows   the local window and the shared one, as verification asks them
 //! ```
 //!
 //! # Nonces that may be missing
@@ -26,11 +29,14 @@ pub mod fuzzing;
 mod journal;
 mod key;
 mod local;
+pub mod redis;
 mod segment;
 pub mod settings;
+pub(in crate::records) mod shared;
 mod state;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::time::Duration;
 
@@ -41,6 +47,7 @@ use thiserror::Error;
 pub use journal::was_used;
 pub use local::{LocalWindow, Opened, WindowParams};
 pub use state::{WindowOpenError, check_file};
+pub use windows::{Elsewhere, NonceError, NonceFault, Nonces};
 
 use crate::base::clock::UnixTime;
 

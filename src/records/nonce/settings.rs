@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, path::PathBuf, time::Duration};
 use super::{OnLost, local::WindowParams};
 use crate::{
     base::settings::{DataPath, choices, section},
-    records::url::StoreUrl,
+    wire::url::database::StoreUrl,
 };
 
 section! {

@@ -14,11 +14,13 @@ use async_trait::async_trait;
 use thiserror::Error;
 use tokio::time::Instant;
 
-use super::{
-    Result, StoreError,
-    value::{Row, Value},
+use crate::records::{
+    nonce::SharedWindow,
+    values::{
+        Result, StoreError,
+        value::{Row, Value},
+    },
 };
-use crate::records::nonce::SharedWindow;
 
 /// A database that keeps the records of a store.
 #[async_trait]

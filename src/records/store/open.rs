@@ -5,11 +5,14 @@ use std::{io, path::PathBuf, sync::Arc, thread};
 use tokio::runtime::Builder;
 
 use super::{
-    ExternalRecords, Store,
-    opening::{OpenProblem, Opening, StoreOpenError},
+    Store,
     postgres::{self, PostgresStore},
-    seal::{Seal, SealKey},
     sqlite::SqliteStore,
+};
+use crate::records::values::{
+    ExternalRecords,
+    opening::{OpenProblem, Opening, StoreOpenError},
+    seal::{Seal, SealKey},
 };
 
 /// The location of a store, the keys for its secrets, and the purpose of opening it.

@@ -5,16 +5,17 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use thiserror::Error;
 
 use super::{
-    ExternalRecords,
     open::{Backend, StoreParams},
-    opening::Opening,
     postgres::{PostgresUrl, PostgresUrlError},
-    seal::{KeyFileError, SealKey},
 };
 use crate::{
     base::settings::{DAY, LONGEST, deserialize_text, distinct, duration, one_of, section, texts},
-    records::url::StoreUrl,
-    wire::address::EndpointUrl,
+    records::values::{
+        ExternalRecords,
+        opening::Opening,
+        seal::{KeyFileError, SealKey},
+    },
+    wire::{address::EndpointUrl, url::database::StoreUrl},
 };
 
 section! {

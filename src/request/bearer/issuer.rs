@@ -16,11 +16,10 @@ use super::{
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey, secret::Secret, tls::TlsFiles},
     oauth::percent,
-    records::store::cached::BearerClaims,
-    request::forward::tls::remote_service,
+    records::credentials::BearerClaims,
     wire::{
         address::EndpointUrl,
-        outbound::{Asked, SharedService},
+        outbound::{Asked, SharedService, tls::remote_service},
     },
 };
 

@@ -28,9 +28,9 @@ use self::{
 };
 use crate::{
     base::{clock::UnixTime, cold::cold_from},
-    records::store::{
-        ExternalFault, StoreError,
-        cached::{BearerToken, Cached},
+    records::{
+        credentials::{BearerToken, Cached},
+        values::{ExternalFault, StoreError},
     },
     wire::{outbound::OutboundError, server::tls::TlsError},
 };

@@ -8,7 +8,7 @@ use crate::{
         parse::origin::{Origins, PrefixMode, PublicUrl},
         route::FlowPaths,
     },
-    wire::origin::Origin,
+    wire::url::origin::Origin,
 };
 
 /// The public addresses, from the point of view of one call.

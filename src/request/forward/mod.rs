@@ -11,7 +11,6 @@ pub mod pool;
 pub mod request;
 pub mod response;
 pub mod settings;
-pub mod tls;
 pub mod tunnel;
 pub mod websocket;
 

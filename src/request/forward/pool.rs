@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ForwardFault, tls::ClientTls};
+use super::ForwardFault;
 use crate::{
     base::{
         clock::spread,
@@ -34,7 +34,7 @@ use crate::{
     },
     wire::{
         body::Pieces,
-        outbound::Dialer,
+        outbound::{Dialer, tls::ClientTls},
         server::{caller_stream::HeaderCase, request::RequestBody},
         stream::{HTTP2, HandshakeError, Stream, Unread},
         watched::{Watch, WatchedStream},

@@ -8,7 +8,6 @@ use super::{
     FoldedNames, ForwardParams, HTTPOXY, HostMode, LOOKALIKES,
     header::DroppedHeaders,
     pool::{Address, PoolParams},
-    tls::{ClientTls, UpstreamTlsParams, client_config},
 };
 use crate::{
     base::{
@@ -21,9 +20,12 @@ use crate::{
     request::identity::Identity,
     wire::{
         address::{ServerName, TcpOrUnix, tcp_or_unix},
-        origin::{HttpUrl, authority},
-        outbound::Dialer,
+        outbound::{
+            Dialer,
+            tls::{ClientTls, UpstreamTlsParams, client_config},
+        },
         server::{caller_stream::HeaderCase, tls::TlsError},
+        url::origin::{HttpUrl, authority},
     },
 };
 

@@ -20,7 +20,7 @@ use crate::{
         clock::{Clock, UnixTime},
         random,
     },
-    records::store::cached::CachedAssertion,
+    records::credentials::CachedAssertion,
     request::policy::{access::CallerKind, call::Call, permit::Permit},
 };
 

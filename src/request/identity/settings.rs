@@ -16,7 +16,7 @@ use crate::{
         settings::{DAY, choices, distinct, optional, seconds, section, text},
     },
     request::policy::settings::OperationSettings,
-    wire::origin::Origin,
+    wire::url::origin::Origin,
 };
 
 section! {

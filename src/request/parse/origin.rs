@@ -19,7 +19,7 @@ use crate::{
         peer::Peer,
     },
     oauth::{Authority, Scheme, split_port},
-    wire::origin::Origin,
+    wire::url::origin::Origin,
 };
 
 /// The fields in which a trusted proxy reports what it received; no standard has them.

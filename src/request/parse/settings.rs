@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use super::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl};
 use crate::{
     base::settings::{choices, distinct, filled, section},
-    wire::origin::{HttpUrl, Origin},
+    wire::url::origin::{HttpUrl, Origin},
 };
 
 section! {

@@ -3,7 +3,7 @@
 use super::operations::Operation;
 use crate::{
     oauth::{Parameters, ProtocolParameter, ShapeError},
-    records::store::cached::ConsumerCredentials,
+    records::credentials::ConsumerCredentials,
     request::verify::VerifyRejection,
 };
 

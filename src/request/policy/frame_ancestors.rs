@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr};
 
 use crate::{
     base::settings::texts,
-    wire::origin::{InvalidUrl, Origin, Scheme},
+    wire::url::origin::{InvalidUrl, Origin, Scheme},
 };
 
 /// A site: the only origin of its kind, or each one below a domain, as `frame-ancestors` has them (CSP Level 3 §2.3.1).

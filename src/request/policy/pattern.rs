@@ -6,7 +6,7 @@ use super::{
     path::{AmbiguousPath, SegmentData, decode},
     similar::folded_segment,
 };
-use crate::{request::parse::target::has_dot_segment, wire::origin::plain_segment};
+use crate::{request::parse::target::has_dot_segment, wire::url::origin::plain_segment};
 
 /// Why a text is not a pattern.
 type Reason = Cow<'static, str>;

@@ -16,7 +16,7 @@ use crate::{
         names::{ConsumerKey, Permission, UserId},
     },
     oauth::Parameters,
-    records::store::cached::{BearerCredentials, ConsumerCredentials, FieldValues, LocalAccess},
+    records::credentials::{BearerCredentials, ConsumerCredentials, FieldValues, LocalAccess},
     request::verify::{Credential, Verified},
     telemetry::calls::facts::OperationRule,
 };

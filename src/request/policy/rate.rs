@@ -17,7 +17,7 @@ use crate::{
         rate::Rate,
         settings::section,
     },
-    records::store::cached::ConsumerCredentials,
+    records::credentials::ConsumerCredentials,
 };
 
 section! {

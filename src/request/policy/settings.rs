@@ -23,7 +23,7 @@ use crate::{
             optional_duration, optional_seconds, plain_values, section, texts,
         },
     },
-    records::store::record::BodyHash,
+    records::values::record::BodyHash,
     request::{route::settings::Role, verify::settings::Enforcement},
 };
 

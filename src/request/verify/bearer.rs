@@ -15,7 +15,7 @@ use crate::{
         findings::First,
     },
     oauth::{DeviationSet, Parameters, Selection},
-    records::store::cached::{BearerCredentials, BearerToken},
+    records::credentials::{BearerCredentials, BearerToken},
     request::{
         bearer::{BearerError, BearerRejection, BearerTokens},
         parse::{caller_facts::CallerFacts, claimed::Claimed},

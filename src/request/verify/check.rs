@@ -5,18 +5,19 @@
 use std::pin::Pin;
 
 use super::{
-    Credential, Purpose, UnreadBody, Verified, Verifier, VerifyError, VerifyFault, VerifyRejection,
-    VerifyRules,
+    Credential, Purpose, UnreadBody, Verified, Verifier, VerifyError, VerifyRejection, VerifyRules,
     advice::Advised,
     credential::is_idle,
-    nonces::Elsewhere,
     proof::{self, Proof},
     skew::skew,
 };
 use crate::{
     base::{clock::UnixTime, cold, findings::First},
     oauth::{Credentials, Deviation, diagnosis::Mistake},
-    records::{nonce::NonceUse, store::cached::LookupTime},
+    records::{
+        credentials::LookupTime,
+        nonce::{Elsewhere, NonceFault, NonceUse},
+    },
     request::parse::signed::SignedRequest,
     telemetry::calls::facts::SenderProof,
 };
@@ -180,7 +181,7 @@ impl<'v> Check<'v> {
         let nonces = &self.verifier.nonces;
         // Another process may serve by now, and changes of the store are no longer followed here.
         if nonces.window().is_closed() {
-            return Err(VerifyFault::WindowClosed.into());
+            return Err(NonceFault::Closed.into());
         }
         let Credentials {
             consumer_key,
@@ -198,7 +199,7 @@ impl<'v> Check<'v> {
             token: token.unwrap_or_default(),
             nonce: freshness.nonce.as_bytes(),
         };
-        nonces.record_here(self.now, nonce)
+        Ok(nonces.record_here(self.now, nonce)?)
     }
 
     /// Checks the states of credentials whose signature holds and whose nonce is recorded, and notes their use.

@@ -6,9 +6,9 @@ use super::{VerifyRejection, VerifyRules};
 use crate::{
     base::{clock::UnixTime, findings::Findings, secret::Secret},
     oauth::{LocationRule, ProtocolParameter, Selection},
-    records::store::{
-        cached::{AccessCredentials, BearerCredentials, ConsumerCredentials, LocalAccess},
-        record::{Dialect, RequestToken},
+    records::{
+        credentials::{AccessCredentials, BearerCredentials, ConsumerCredentials, LocalAccess},
+        values::record::{Dialect, RequestToken},
     },
     request::{parse::caller_facts::CallerFacts, route::TokenCall},
 };

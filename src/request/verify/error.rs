@@ -1,6 +1,6 @@
 //! Why a signed request is not verified.
 
-use std::{borrow::Cow, time::Duration};
+use std::borrow::Cow;
 
 use thiserror::Error;
 
@@ -12,8 +12,8 @@ use crate::{
         diagnosis::{Diagnosed, Mistake},
     },
     records::{
-        nonce,
-        store::{StoreError, is_of_logged_outage},
+        nonce::{NonceError, NonceFault},
+        values::{StoreError, is_logged_outage},
     },
     request::{bearer::BearerRejection, parse::unseen_body::UnseenBody},
     telemetry::{calls::facts::SenderProof, metrics::Verdict},
@@ -209,27 +209,9 @@ pub enum VerifyFault {
     /// The store fails and nothing is cached.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The nonce window is full.
-    #[error("nonce window full")]
-    NonceWindowFull {
-        /// The time until the oldest nonces leave the window.
-        retry_after: Duration,
-    },
-    /// This process ends and has closed its nonce window: another one records nonces now.
-    #[error("this process is ending and records no more nonces")]
-    WindowClosed,
-    /// The store has failed for too long: a restart would not know the nonces recorded now.
-    #[error("the mark of the nonce window could not be written to the store for too long")]
-    NonceMarkStale,
-    /// Nonces of an earlier run are lost, and requests it may have accepted are still within their time.
-    #[error("nonces of an earlier run are lost")]
-    NoncesLost {
-        /// The time until signed requests are accepted again.
-        retry_after: Duration,
-    },
-    /// The window that replicas share is unavailable.
+    /// Nonces cannot be recorded.
     #[error(transparent)]
-    SharedNonces(nonce::Unavailable),
+    Nonces(#[from] NonceFault),
 }
 
 impl VerifyFault {
@@ -239,25 +221,23 @@ impl VerifyFault {
     /// The content of the response.
     pub fn problem(&self) -> Problem {
         let retry_after = match self {
-            Self::NoncesLost { retry_after } | Self::NonceWindowFull { retry_after } => {
+            Self::Nonces(NonceFault::Lost { retry_after } | NonceFault::Full { retry_after }) => {
                 *retry_after
             }
-            Self::Store(_) | Self::NonceMarkStale | Self::SharedNonces(_) => problem::OUTAGE,
-            Self::WindowClosed => problem::SOON,
+            Self::Store(_) | Self::Nonces(NonceFault::MarkStale | NonceFault::Shared(_)) => {
+                problem::OUTAGE
+            }
+            Self::Nonces(NonceFault::Closed) => problem::SOON,
         };
         Problem::unavailable(Self::VERDICT, retry_after)
     }
 
     /// Whether this is one of many faults of an outage, whose beginning and end are logged.
     #[must_use]
-    pub fn is_of_logged_outage(&self) -> bool {
+    pub fn is_logged_outage(&self) -> bool {
         match self {
-            Self::NonceMarkStale
-            | Self::NonceWindowFull { .. }
-            | Self::NoncesLost { .. }
-            | Self::SharedNonces(_)
-            | Self::WindowClosed => true,
-            Self::Store(_) => is_of_logged_outage(self),
+            Self::Nonces(_) => true,
+            Self::Store(_) => is_logged_outage(self),
         }
     }
 }
@@ -276,6 +256,21 @@ cold_from!(VerifyError {
     VerifyRejection as it => Self::Rejection(it),
     VerifyFault as it => Self::Fault(it),
     StoreError as it => Self::Fault(VerifyFault::Store(it)),
+    NonceFault as it => Self::Fault(VerifyFault::Nonces(it)),
+    NonceError as it => match it {
+        NonceError::Used => Self::Rejection(VerifyRejection::NonceUsed),
+        NonceError::Forgotten { earliest, latest } => {
+            let advice = "the request is older than what this service still records: sign it again";
+            Self::Rejection(VerifyRejection::TimestampOutsideWindow {
+                earliest,
+                latest,
+                advice: advice.to_owned(),
+                skew: None,
+                proof: Some(SenderProof::Verified),
+            })
+        }
+        NonceError::Fault(fault) => Self::Fault(VerifyFault::Nonces(fault)),
+    },
 });
 
 /// What a verification says of the sender.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     base::cold,
     oauth::{Credentials, Parameters},
-    records::store::cached::{AccessCredentials, ConsumerCredentials, LocalAccess, LookupTime},
+    records::credentials::{AccessCredentials, ConsumerCredentials, LocalAccess, LookupTime},
     request::parse::signed::SignedRequest,
 };
 

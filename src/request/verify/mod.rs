@@ -11,7 +11,6 @@ pub mod clock;
 mod credential;
 mod error;
 mod lookup;
-pub mod nonces;
 mod proof;
 mod rules;
 pub mod settings;
@@ -25,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{advice::Adviser, check::Check, nonces::Nonces, skew::Skews};
+use self::{advice::Adviser, check::Check, skew::Skews};
 pub use self::{
     advice::{Advice, UnreadBody},
     bearer::BearerRequest,
@@ -40,8 +39,9 @@ use crate::{
     base::clock::Clock,
     oauth::Credentials,
     records::{
-        nonce::Outage,
-        store::{Store, cached::Cached},
+        credentials::Cached,
+        nonce::{Nonces, Outage},
+        store::Store,
     },
     request::parse::signed::SignedRequest,
 };

@@ -9,7 +9,7 @@ use crate::{
         BaseString, Credentials, Deviation, DeviationSet, Key, Parameters, RsaPublicKey, Selection,
         SignatureHolds, SignatureMethod, SigningKey, signature,
     },
-    records::store::{cached::SecretAge, record::Dialect},
+    records::{credentials::SecretAge, values::record::Dialect},
     request::parse::signed::SignedRequest,
 };
 

@@ -1,7 +1,7 @@
 //! The rules of verification, which a reload replaces.
 
 use super::settings::{SignatureSettings, TokenSettings};
-use crate::{oauth::diagnosis::OtherUrl, wire::origin::HttpUrl};
+use crate::{oauth::diagnosis::OtherUrl, wire::url::origin::HttpUrl};
 
 /// The rules of verification.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use crate::{
         section, texts,
     },
     oauth::{MethodSet, SignatureMethod},
-    records::store::record::{BodyHash, Dialect},
+    records::values::record::{BodyHash, Dialect},
 };
 
 section! {

@@ -7,7 +7,7 @@ use super::{Advice, Credential, Purpose, VerifyRejection, VerifyRules, advice, c
 use crate::{
     base::{clock::UnixTime, findings::Findings},
     oauth::{Credentials, Parameters, Pinned, SignatureMethod, diagnosis::Diagnosed, is_body_hash},
-    records::store::cached::{ConsumerCredentials, SecretAge},
+    records::credentials::{ConsumerCredentials, SecretAge},
     request::parse::signed::SignedRequest,
     telemetry::calls::facts::SenderProof,
 };

@@ -11,16 +11,14 @@ use crate::{
         SignatureMethod, SigningKey, diagnosis::Diagnosed, signature,
     },
     records::{
+        credentials,
         nonce::{self, LocalWindow, OnLost},
-        store::{
-            cached,
-            double::{TestStore, user},
-            record::{AccessToken, Consumer, Dialect},
-        },
+        store::double::{TestStore, user},
+        values::record::{AccessToken, Consumer, Dialect},
     },
     request::parse::{caller_facts::CallerFacts, origin::PublicUrl},
     telemetry::calls::facts::SenderProof,
-    wire::origin::HttpUrl,
+    wire::url::origin::HttpUrl,
 };
 
 /// The time of the verifier's clock.
@@ -76,7 +74,7 @@ impl Setup {
             store.put_access_token(&token(name, key));
         }
         let clock = Clock::manual(NOW);
-        let cache = cached::CacheSettings {
+        let cache = credentials::CacheSettings {
             max_entries: 100,
             ttl: Duration::from_secs(1_000_000),
             negative_ttl: Duration::from_secs(5),

@@ -3,7 +3,7 @@
 use super::{credential::Credential, proof::Proof};
 use crate::{
     oauth::{DeviationSet, ParameterLocation, Parameters, Selection},
-    records::store::cached::SecretAge,
+    records::credentials::SecretAge,
 };
 
 /// The proof that a request's signature holds, its nonce was fresh and its credentials are in force. Only

@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{App, manager, services, workers::Common};
 use crate::{
-    gateway::proxy::Phase,
+    gateway::live::Phase,
     wire::server::{bounds::Bounds, handler::LAST_REQUEST},
 };
 

@@ -14,7 +14,11 @@ use super::{
 use crate::{
     base::{language::PageFileError, random::NoRandomness, tls::TlsFileError},
     operator::admin::tokens::TokenFileError,
-    records::store::{OpenProblem, StoreError, StoreOpenError, redis, settings::StoreSettingError},
+    records::{
+        nonce::redis,
+        store::settings::StoreSettingError,
+        values::{OpenProblem, StoreError, StoreOpenError},
+    },
     request::bearer,
     run::config::Config,
     telemetry::conditions::Condition,

@@ -34,7 +34,7 @@ use crate::{
     run::config::Config,
     wire::{
         address::ListenAddress,
-        origin::{Origin, Scheme},
+        url::origin::{Origin, Scheme},
     },
 };
 

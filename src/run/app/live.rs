@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use super::{StartError, descriptors, services::Services};
 use crate::{
     base::language::PageFileError,
-    gateway::{authorize::Authorizer, cors::Cors, proxy::Live, settings::Preflight},
+    gateway::{authorize::Authorizer, cors::Cors, live::Live, settings::Preflight},
     operator::{
         admin::{
             Backend,
@@ -19,7 +19,7 @@ use crate::{
         endpoints::{Endpoints, TOKEN_TYPE},
         login::header::UserHeaders,
         pages::{PageRules, Pages, cookie_names},
-        respond::theme::{Theme, ThemeRules},
+        theme::{Theme, ThemeRules},
     },
     request::{
         bearer::{BearerTokens, OwnTokens, SetupError},
@@ -31,7 +31,7 @@ use crate::{
         verify::{Advice, VerifyRules},
     },
     run::config::Config,
-    wire::{origin::Origin, server::tls::TlsError},
+    wire::{server::tls::TlsError, url::origin::Origin},
 };
 
 /// Makes the state that requests need; `listener` is the address of the first public listener.

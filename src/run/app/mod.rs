@@ -44,7 +44,7 @@ use self::{
     workers::{Common, Listeners},
 };
 use crate::{
-    gateway::proxy::Phase,
+    gateway::live::Phase,
     operator::admin::{Admin, Control},
     run::config::Config,
     telemetry::log::LogControl,

@@ -15,7 +15,7 @@ use super::{
     upkeep,
 };
 use crate::{
-    gateway::proxy::Live,
+    gateway::live::Live,
     operator::{
         admin::Backend,
         manage::{changed, setting::EffectiveSetting},

@@ -30,18 +30,17 @@ use crate::{
     },
     records::{
         self,
-        store::{
-            OpenProblem, Opening, Store, StoreOpenError, cached::Cached, feed::ChangeHub,
-            seal::SealKey,
-        },
+        credentials::{Cached, feed::ChangeHub},
+        nonce::Nonces,
+        store::Store,
+        values::{OpenProblem, Opening, StoreOpenError, seal::SealKey},
     },
-    request::{
-        bearer::BearerTokens,
-        rejections::Rejections,
-        verify::{Verifier, nonces::Nonces},
-    },
+    request::{bearer::BearerTokens, verify::Verifier},
     run::config::Config,
-    telemetry::{charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics},
+    telemetry::{
+        calls::rejections::Rejections, charts::Charts, conditions::Conditions,
+        heartbeats::Heartbeats, metrics::Metrics,
+    },
 };
 
 /// The services of a process.

@@ -17,8 +17,7 @@ use thiserror::Error;
 
 use crate::{
     run::config::{Config, FORWARD_AUTH},
-    wire::address::ListenAddress,
-    wire::origin::is_loopback,
+    wire::{address::ListenAddress, url::origin::is_loopback},
 };
 
 /// The name of each socket, and the key whose address it replaces.

@@ -33,11 +33,11 @@ use super::{
     workers::{Common, Listeners},
 };
 use crate::{
-    gateway::proxy::{AnonymousCalls, Phase, Shared},
+    gateway::live::{AnonymousCalls, Phase, Shared},
     operator::admin::{Control, console::Console},
     provider::login::PasswordPool,
     run::config::{Config, FORWARD_AUTH},
-    telemetry::{log::LogControl, previous_secrets::PreviousSecrets},
+    telemetry::{calls::previous_secrets::PreviousSecrets, log::LogControl},
     wire::{
         address::ListenAddress,
         server::{bounds::Bounds, tls::Tls},

@@ -31,13 +31,17 @@ use tokio::{
 
 use crate::{
     base::tls::TlsFiles,
-    request::forward::tls::remote_service,
     telemetry::{
         causes::causes,
         metrics::Family,
         traces::{QUEUE, TraceMessage, Traces},
     },
-    wire::{address::TcpOrUnix, origin::HttpUrl, outbound::RemoteService, server::tls::TlsError},
+    wire::{
+        address::TcpOrUnix,
+        outbound::{RemoteService, tls::remote_service},
+        server::tls::TlsError,
+        url::origin::HttpUrl,
+    },
 };
 
 /// The most spans of one export, about.

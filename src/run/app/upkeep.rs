@@ -13,8 +13,8 @@ use crate::{
     operator::manage::{Tool, actor},
     records::{
         nonce::MARK_EVERY,
-        store::{
-            is_disk_full, is_of_logged_outage,
+        values::{
+            is_disk_full, is_logged_outage,
             port::{Ended, ResealFrom},
         },
     },
@@ -221,7 +221,7 @@ fn every(
             let failed = task(&services).await.err();
             if failed
                 .as_ref()
-                .is_some_and(|error| is_of_logged_outage(&**error))
+                .is_some_and(|error| is_logged_outage(&**error))
             {
                 continue;
             }

@@ -27,8 +27,11 @@ use super::{
 use crate::{
     base::clock::Clock,
     operator::admin::{check_host, readiness, text},
-    provider::respond::{self, Failure, Format, OwnResponse, Schemes, frame::Frame, theme::Theme},
-    records::store::StoreError,
+    provider::{
+        respond::{self, Failure, Format, OwnResponse, Schemes},
+        theme::{Theme, frame::Frame},
+    },
+    records::values::StoreError,
     request::parse::origin::Origins,
     run::config::{Config, FORWARD_AUTH},
     telemetry::{

@@ -24,7 +24,8 @@ use super::bound::BoundListener;
 use crate::{
     gateway::{
         forward_auth::ForwardAuthHandler,
-        proxy::{Phase, Shared, Worker},
+        live::{Phase, Shared},
+        proxy::Worker,
     },
     telemetry::heartbeats::Heartbeats,
     wire::server::{

@@ -24,7 +24,7 @@ use crate::{
     },
     wire::{
         address::ListenAddress,
-        origin::{HttpUrl, Origin},
+        url::origin::{HttpUrl, Origin},
     },
 };
 

@@ -35,21 +35,21 @@ use crate::{
         manage::{setting::EffectiveSetting, settings::AuditSettings},
     },
     provider::{
-        endpoints::scope::ScopeSettings,
-        endpoints::settings::{ExchangeSettings, TokenLimitSettings, TokenResponseSettings},
+        endpoints::{
+            scope::ScopeSettings,
+            settings::{ExchangeSettings, TokenLimitSettings, TokenResponseSettings},
+        },
         login::settings::{LoginSettings, PasswordCheckSettings},
         pages::settings::{
             AuthorizePageSettings, ConsentSettings, PermissionSettings, RegistrationSettings,
             SessionSettings,
         },
-        respond::settings::{PagesSettings, ResponseSettings},
+        theme::settings::{PagesSettings, ResponseSettings},
     },
     records::{
+        credentials::CacheSettings,
         nonce::settings::NonceSettings,
-        store::{
-            cached::CacheSettings,
-            settings::{EndedTokenSettings, LookupSettings, StoreSettings},
-        },
+        store::settings::{EndedTokenSettings, LookupSettings, StoreSettings},
     },
     request::{
         bearer::settings::{BearerSettings, IssuerSettings},

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroU16, time::Duration};
 
 use crate::{
     base::settings::{LONGEST, duration, filled, section},
-    wire::origin::HttpUrl,
+    wire::url::origin::HttpUrl,
 };
 
 section! {

@@ -13,12 +13,12 @@ use crate::{
     },
     gateway::cors::CorsOrigin,
     provider::{
+        endpoints::scope::{PARAMETER, is_parameter},
         login::settings::LoginMethod,
-        respond::settings::{PARAMETER, is_parameter},
     },
     records::{
-        nonce::settings::NonceScope,
-        store::{postgres, redis, settings::StoreBackend},
+        nonce::{redis, settings::NonceScope},
+        store::{postgres, settings::StoreBackend},
     },
     request::{
         forward::{
@@ -37,7 +37,7 @@ use crate::{
     },
     wire::{
         address::{EndpointUrl, ListenAddress},
-        origin::{HttpUrl, Origin, Scheme, is_loopback, plain_path},
+        url::origin::{HttpUrl, Origin, Scheme, is_loopback, plain_path},
     },
 };
 

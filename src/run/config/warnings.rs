@@ -12,8 +12,9 @@ use crate::{
     base::{names::Permission, settings::format_duration},
     provider::pages::settings::RegistrationMode,
     records::{
-        nonce::{OnLost, settings::NonceScope},
-        store::{postgres, record::Dialect, redis},
+        nonce::{OnLost, redis, settings::NonceScope},
+        store::postgres,
+        values::record::Dialect,
     },
     request::{
         forward::settings::UpstreamHost,
@@ -26,7 +27,7 @@ use crate::{
         route::settings::FlowAt,
         verify::{Advice, settings::Enforcement},
     },
-    wire::origin::{Origin, Scheme, is_loopback},
+    wire::url::origin::{Origin, Scheme, is_loopback},
 };
 
 impl Config {

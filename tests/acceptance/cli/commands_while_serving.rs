@@ -4,7 +4,7 @@
 //! it cannot know, it says so. Also in `src/cli/explain/tests.rs`.
 //! Promise (Permissions and identity): A revocation, a rotation and a disabled consumer or user take effect within a second, in
 //! every process that reaches the store; for records of `store.lookup` after `cache.ttl`. Open WebSockets stay open. Also in
-//! `tests/acceptance/provider/sessions.rs`, `src/records/store/cached/tests`.
+//! `tests/acceptance/provider/sessions.rs`, `src/records/credentials/tests`.
 //! Promise (Storage and operation): A call signed with the previous secret during the grace period is marked in its log line and
 //! counted.
 //! Promise (Storage and operation): Each change by a command is in the log of every `serve` on the store, once, with the account that

@@ -1,7 +1,7 @@
 //! Several processes on one store: no request passes twice, whichever process gets it.
 //!
 //! Promise (Permissions and identity): While the store cannot be reached, no credential is used longer than
-//! `cache.stale_if_error`. Also in `src/records/store/cached/tests`.
+//! `cache.stale_if_error`. Also in `src/records/credentials/tests`.
 //! Promise (Permissions and identity): With PostgreSQL, only one of several identical requests to all replicas passes; no request
 //! passes without a recorded nonce, or as a possible replay after a failover. Also in `tests/store_contract/shared_nonces.rs`.
 //! Promise (Permissions and identity): With `nonce.url` and PostgreSQL, only one of several identical requests to all replicas
@@ -11,7 +11,7 @@
 //! lost. Also in `tests/faults/disk.rs`.
 //! Promise (Permissions and identity): While shared nonces are lost or cannot be recorded, `/readyz` names the cause,
 //! `Retry-After` says when the window is complete, and the log has a line at the beginning and at the end. Also in
-//! `src/request/verify/nonces.rs`.
+//! `src/records/nonce/windows.rs`.
 
 use std::ops::RangeInclusive;
 

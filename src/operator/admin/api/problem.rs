@@ -11,7 +11,7 @@ use crate::{
         manage::{InvalidInput, ManageError},
     },
     provider::{login::pool::PoolError, respond::OwnResponse},
-    records::store::{StoreError, is_of_logged_outage},
+    records::values::{StoreError, is_logged_outage},
     telemetry::{causes::causes, metrics::Verdict},
     wire::server::rejection::BodyRejection,
 };
@@ -115,7 +115,7 @@ fn manage_response(error: ManageError, detail: String) -> OwnResponse {
             return failed(&causes(&error));
         }
         ManageError::Store(error) => {
-            if !is_of_logged_outage(&error) {
+            if !is_logged_outage(&error) {
                 tracing::error!(error = causes(&error), "the admin API cannot use the store");
             }
             return unavailable("the store is unavailable".to_owned());

@@ -27,11 +27,11 @@ use crate::{
         issue::registration::{self, InvalidText},
         respond::OwnResponse,
     },
-    records::store::{
+    records::values::{
         port::{AuditEntry, AuditFilter, Change, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
-    request::rejections::{KeptCall, ReasonCount},
+    telemetry::calls::rejections::{KeptCall, ReasonCount},
 };
 
 const NO_CURSOR: &str = "this is not a cursor of this list";

@@ -6,8 +6,8 @@ use super::parts::{Number, time};
 use crate::{
     base::clock::UnixTime,
     telemetry::{
+        calls::last_day::HOURS,
         charts::{MINUTES, QUARTERS, Sample},
-        last_day::HOURS,
         metrics::{Outcome, REQUEST_BOUNDS, Verdict},
     },
 };

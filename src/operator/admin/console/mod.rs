@@ -4,35 +4,15 @@
 //! the token. Every form that changes something carries a value that only this session can make (`pages/csrf.rs`), and
 //! every change asks for a confirmation that says what it ends. All changes go through [`crate::operator::manage`].
 
-mod audit;
-mod call;
-mod change;
+mod calls;
 mod chart;
 mod configuration;
-mod consumer;
-mod consumer_changes;
-mod consumer_state;
-mod consumers;
-mod handover;
-mod invitation;
-mod login;
-mod minute;
-mod observed;
-mod operations;
-mod overview;
 mod page;
 mod parts;
-mod preview;
-mod reasons;
-mod rejected;
-mod rejections;
+mod records;
 mod routes;
 mod search;
 mod session;
-mod signature;
-mod tokens;
-mod user_changes;
-mod users;
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -40,20 +20,17 @@ use arc_swap::ArcSwap;
 use http::{Method, Request, header};
 use http_body::Body as _;
 
+pub use self::session::{COOKIE, SECURE_COOKIE};
 use self::{
-    invitation::Invitation,
     page::{Person, Shell},
-    rejected::Rejected,
     session::{Arrivals, OperatorSession, Sessions},
-};
-pub use self::{
-    invitation::LIFETIME as INVITATION_LIFETIME,
-    overview::ShownCertificate,
-    session::{COOKIE, SECURE_COOKIE},
 };
 use super::{
     Admin, Backend, admin_actor, host_of,
     tokens::{TokenKind, Tokens},
+};
+pub use crate::operator::admin::console::{
+    calls::overview::ShownCertificate, session::invitation::LIFETIME as INVITATION_LIFETIME,
 };
 use crate::{
     base::{
@@ -63,7 +40,10 @@ use crate::{
         secret::Secret,
     },
     oauth::Authority,
-    operator::manage::{Actor, Tool, setting::EffectiveSetting},
+    operator::{
+        admin::console::{calls::rejected::Rejected, session::invitation::Invitation},
+        manage::{Actor, Tool, setting::EffectiveSetting},
+    },
     provider::{
         pages::{
             csrf::{self, FormPurpose},
@@ -74,8 +54,8 @@ use crate::{
     request::parse::signed::is_form,
     telemetry::charts::Charts,
     wire::{
-        origin::{is_localhost, is_loopback, without_brackets},
         server::request::RequestBody,
+        url::origin::{is_localhost, is_loopback, without_brackets},
     },
 };
 
@@ -134,7 +114,7 @@ impl Console {
     pub fn invite(&self) -> std::result::Result<Secret, NoRandomness> {
         let token = self.invitation.open(self.clock.now())?;
         let token = token.expose_text();
-        let path = parts::path("/login", &[(invitation::PARAMETER, &token)]);
+        let path = parts::path("/login", &[(session::invitation::PARAMETER, &token)]);
         Ok(Secret::from(path))
     }
 
@@ -189,7 +169,7 @@ pub(super) async fn respond(
         if !is_secure && let Some(elsewhere) = to_own_host(console, request) {
             return elsewhere;
         }
-        let login = login::LoginRequest {
+        let login = session::login::LoginRequest {
             admin,
             backend,
             peer,
@@ -321,7 +301,7 @@ impl ConsoleRequest<'_> {
     /// Responds to a request for the login of an operator who is logged in: an invitation is used up, since the history of the
     /// browser keeps its address.
     fn is_logged_in(&self) -> OwnResponse {
-        let token = self.query.field(invitation::PARAMETER);
+        let token = self.query.field(session::invitation::PARAMETER);
         let invitation = &self.admin.control.console.invitation;
         token.map(|token| invitation.take(token, self.now));
         OwnResponse::see_other("/".to_owned())

@@ -11,7 +11,10 @@ use crate::{
         admin::tokens::TokenKind,
         manage::{FieldKind, RecordField},
     },
-    provider::respond::{OwnResponse, frame::Frame, theme::Theme},
+    provider::{
+        respond::OwnResponse,
+        theme::{Theme, frame::Frame},
+    },
 };
 
 /// The style of the console: that of the pages, and its own rules.

@@ -1,5 +1,6 @@
 //! Values as pages of the console show them.
 
+use serde::Deserialize as _;
 use std::{collections::HashMap, fmt};
 
 use askama::filters::HtmlSafe;
@@ -11,7 +12,7 @@ use crate::{
     base::clock::UnixTime,
     operator::manage::{FieldKind, RecordField},
     provider::issue::callback::ESCAPED,
-    records::store::{port::ListedConsumer, record::Consumer},
+    records::values::{port::ListedConsumer, record::Consumer},
 };
 
 /// A time as a page shows it at `now`: how long ago, and as a date if that is more than a day. Its title is the whole time.
@@ -286,6 +287,11 @@ pub(super) struct OtherPages {
     pub(super) first: Option<String>,
     /// `None`: this is the last.
     pub(super) next: Option<String>,
+}
+
+/// The time of the last verified call in the view of a consumer.
+pub(super) fn last_use(view: &Map<String, Value>) -> Option<UnixTime> {
+    UnixTime::deserialize(view.get("last_used_at")?).ok()
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use askama::Template;
 
 use super::{
-    ConsoleRequest, Result, call,
+    ConsoleRequest, Result,
     page::{ConsoleFrame, show},
     parts::path,
 };
 use crate::{
+    operator::admin::console::calls::call,
     provider::respond::OwnResponse,
-    records::store::{
+    records::values::{
         port::{AuditFilter, RecordFilter, TokenFilter},
         record::AccessToken,
     },

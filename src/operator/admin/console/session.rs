@@ -1,5 +1,8 @@
 //! Sessions of the console: in memory, opened by an admin token, and ended when that token is replaced.
 
+pub(super) mod invitation;
+pub(super) mod login;
+
 use std::{
     collections::{HashMap, VecDeque},
     net::IpAddr,

@@ -18,20 +18,22 @@ use tokio_postgres::{
     types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
 };
 
-use super::{
-    Opening, Result, StoreError,
-    engine::{
-        Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
-        TimedOut,
-    },
-    error::{DiskFull, Locked, RightMissing},
-    io_thread::IoThread,
-    opening::OpenProblem,
-    value::{Row, Value},
+use super::engine::{
+    Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
+    TimedOut,
 };
-use crate::records::nonce::SharedWindow;
+use crate::records::{
+    connection::io_thread::IoThread,
+    nonce::SharedWindow,
+    values::{
+        Opening, Result, StoreError,
+        error::{DiskFull, Locked, RightMissing},
+        opening::OpenProblem,
+        value::{Row, Value},
+    },
+};
 
-mod nonces;
+mod nonce_window;
 mod pool;
 mod schema;
 mod url;
@@ -185,7 +187,7 @@ impl Engine for PostgresStore {
     }
 
     fn open_window(&self) -> Option<Box<dyn SharedWindow>> {
-        Some(nonces::open_window(&self.pool, &self.thread))
+        Some(nonce_window::open_window(&self.pool, &self.thread))
     }
 }
 

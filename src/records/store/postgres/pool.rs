@@ -30,10 +30,10 @@ use super::{
     schema::{SEARCH_PATH, WRITER},
     url::{CONNECT_TIMEOUT, Servers},
 };
-use crate::records::store::{
-    Opening, Result, StoreError,
-    engine::TimedOut,
-    outage::{Outage, jittered},
+use crate::records::{
+    connection::outage::{Outage, jittered},
+    store::engine::TimedOut,
+    values::{Opening, Result, StoreError},
 };
 
 /// The purpose of a connection. A connection is never used for another purpose.

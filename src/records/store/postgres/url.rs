@@ -14,10 +14,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     base::tls::{TlsFileError, TlsFiles, client_config},
-    records::url::unescaped_login,
     wire::{
-        origin::{is_loopback, is_loopback_host},
         outbound::{self, Dialer},
+        url::{
+            database::unescaped_login,
+            origin::{is_loopback, is_loopback_host},
+        },
     },
 };
 

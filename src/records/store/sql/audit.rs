@@ -3,7 +3,7 @@
 use super::{LIST, Store, WRITE};
 use crate::{
     base::clock::UnixTime,
-    records::store::{
+    records::values::{
         Result,
         port::{AuditEntry, AuditFilter, Change},
         seal::Seal,

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
-    records::store::{
+    records::values::{
         Result,
         port::{Added, Change, Guard, RecordFilter, Source, Updated},
         record::{Consumer, ConsumerUse},
@@ -43,10 +43,7 @@ impl Store {
     }
 
     /// Whether no consumer has this key, as far as the store knows without the application.
-    pub(in crate::records::store) async fn has_lost_consumer(
-        &self,
-        key: &ConsumerKey,
-    ) -> Result<bool> {
+    pub(in crate::records) async fn has_lost_consumer(&self, key: &ConsumerKey) -> Result<bool> {
         Ok(matches!(self.consumer_here(key).await?, (None, false)))
     }
 

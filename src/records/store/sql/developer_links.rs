@@ -3,7 +3,7 @@
 use super::{READ, Store, WRITE, consumers::END_LINK, rows};
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
-    records::store::Result,
+    records::values::Result,
 };
 
 impl Store {

@@ -21,13 +21,15 @@ use tokio::{
 use super::*;
 use crate::{
     base::clock::UnixTime,
-    records::store::{
-        Opening,
-        port::Change,
-        record::{AccessToken, Consumer, Session, User},
-        sqlite::{
+    records::{
+        store::sqlite::{
             SqliteStore,
             double::{Held, Memory},
+        },
+        values::{
+            Opening,
+            port::Change,
+            record::{AccessToken, Consumer, Session, User},
         },
     },
 };
@@ -235,10 +237,12 @@ impl TestStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::store::{
-        OpenProblem,
-        engine::Schema,
-        value::{ColumnType as _, escaped},
+    use crate::records::{
+        store::engine::Schema,
+        values::{
+            OpenProblem,
+            value::{ColumnType as _, escaped},
+        },
     };
 
     async fn prepared() -> (Memory, Store) {

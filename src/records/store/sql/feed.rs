@@ -1,7 +1,7 @@
 //! The feed of changes.
 
 use super::{SNAPSHOT, Store, WRITE, rows, tx::MOST_CHANGES};
-use crate::records::store::{
+use crate::records::values::{
     Result,
     port::{Change, Changes},
     value::needed,

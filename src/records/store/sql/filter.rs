@@ -1,6 +1,6 @@
 //! Conditions of lists.
 
-use crate::records::store::{
+use crate::records::values::{
     port::RecordFilter,
     value::{Value, escaped},
 };

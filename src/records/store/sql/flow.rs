@@ -8,7 +8,7 @@ use crate::{
         clock::UnixTime,
         names::{ConsumerKey, Permission, UserId},
     },
-    records::store::{
+    records::values::{
         Result, StoreError,
         port::{ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange},
         record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},

@@ -5,7 +5,7 @@ use crate::{
     base::clock::UnixTime,
     records::{
         nonce::{NonceFiles, NonceUse, SharedWindow},
-        store::{Result, port::NonceLocation},
+        values::{Result, port::NonceLocation},
     },
 };
 

@@ -1,12 +1,14 @@
 //! The tables of a store: made, migrated, and checked when it is opened.
 
 use super::{Store, sealing, tx::Tx};
-use crate::records::store::{
-    Result,
-    engine::{Deadline, Isolation},
-    opening::{OpenProblem, Opening},
-    seal::Mismatch,
-    value::needed,
+use crate::records::{
+    store::engine::{Deadline, Isolation},
+    values::{
+        Result,
+        opening::{OpenProblem, Opening},
+        seal::Mismatch,
+        value::needed,
+    },
 };
 
 /// The schema of the database; 0 if there is none.
@@ -25,10 +27,7 @@ impl Store {
     ///
     /// # Errors
     /// The problem; the database is as it was before then.
-    pub(in crate::records::store) async fn prepare(
-        &self,
-        opening: Opening,
-    ) -> Result<(), OpenProblem> {
+    pub(in crate::records) async fn prepare(&self, opening: Opening) -> Result<(), OpenProblem> {
         // Checked before anything is locked or written.
         let single = (Isolation::Single, Deadline::Command);
         let found = self.run("open", single, version).await?;

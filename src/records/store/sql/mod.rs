@@ -11,14 +11,11 @@ use std::{
 
 use serde::Serialize;
 
-use super::{
-    ExternalRecords, Result,
-    engine::{Deadline, Engine, Isolation, Statements},
-    port::Guard,
-    seal::Seal,
-    value::json,
+use super::engine::{Deadline, Engine, Isolation, Statements};
+use crate::{
+    records::values::{ExternalRecords, Result, port::Guard, seal::Seal, value::json},
+    telemetry::metrics::Metrics,
 };
-use crate::telemetry::metrics::Metrics;
 
 mod audit;
 mod consumers;
@@ -95,7 +92,7 @@ impl Store {
     }
 
     /// Whether records that are not registered here are looked up in an application.
-    pub(super) fn has_external(&self) -> bool {
+    pub(in crate::records) fn has_external(&self) -> bool {
         self.external.is_some()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{READ, Store};
-use crate::records::store::{Result, port::ListedConsumer, seal::Seal, value::Row};
+use crate::records::values::{Result, port::ListedConsumer, seal::Seal, value::Row};
 
 impl Store {
     /// Finds the names, states and contacts of consumers that are registered here, by their keys.

@@ -7,11 +7,9 @@ use tokio::time::{Instant, sleep};
 use super::{Store, rows, tx::Tx};
 use crate::{
     base::clock::UnixTime,
-    records::store::{
-        Result,
-        engine::{Deadline, Isolation},
-        port::Ended,
-        value::json,
+    records::{
+        store::engine::{Deadline, Isolation},
+        values::{Result, port::Ended, value::json},
     },
 };
 

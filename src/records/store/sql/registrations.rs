@@ -8,12 +8,14 @@ use crate::{
         clock::UnixTime,
         names::{ConsumerKey, UserId},
     },
-    records::store::{
-        Result,
-        engine::{Deadline, Isolation},
-        port::{Asked, RegistrationBounds},
-        record::Consumer,
-        value::{Value, needed},
+    records::{
+        store::engine::{Deadline, Isolation},
+        values::{
+            Result,
+            port::{Asked, RegistrationBounds},
+            record::Consumer,
+            value::{Value, needed},
+        },
     },
 };
 

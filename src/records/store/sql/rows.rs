@@ -5,7 +5,7 @@ use serde_json::json as object;
 
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
-    records::store::{
+    records::values::{
         Result, StoreError,
         port::Change,
         record::{

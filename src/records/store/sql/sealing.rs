@@ -1,12 +1,14 @@
 //! Secrets at rest: whether this process has their keys, and `rekey`.
 
 use super::{Store, tx::Tx};
-use crate::records::store::{
-    Result, StoreError,
-    engine::{Deadline, Isolation},
-    port::{ResealFrom, Resealed},
-    seal::{Mismatch, field},
-    value::needed,
+use crate::records::{
+    store::engine::{Deadline, Isolation},
+    values::{
+        Result, StoreError,
+        port::{ResealFrom, Resealed},
+        seal::{Mismatch, field},
+        value::needed,
+    },
 };
 
 /// Every column that holds secrets: the name of the field, the table, its key and the column. Secrets are named by the key

@@ -5,11 +5,13 @@ use std::num::NonZeroU32;
 use super::{READ, SNAPSHOT, Store, WRITE, passes, rows, tx::Tx, users};
 use crate::{
     base::{clock::UnixTime, names::UserId, secret::Secret},
-    records::store::{
-        Result,
-        engine::{Deadline, Isolation},
-        port::{Change, Guard, VerifiedPassword},
-        record::{Session, User},
+    records::{
+        store::engine::{Deadline, Isolation},
+        values::{
+            Result,
+            port::{Change, Guard, VerifiedPassword},
+            record::{Session, User},
+        },
     },
 };
 

@@ -9,13 +9,15 @@ use crate::{
         hexadecimal::hexadecimal,
         names::{ConsumerKey, UserId},
     },
-    records::store::{
-        Result,
-        engine::Statements,
-        port::{Added, Change, Guard, Source, TokenFilter},
-        record::{AccessToken, TokenUse},
-        seal::{Seal, field},
-        value::{Row, Value, json, seconds},
+    records::{
+        store::engine::Statements,
+        values::{
+            Result,
+            port::{Added, Change, Guard, Source, TokenFilter},
+            record::{AccessToken, TokenUse},
+            seal::{Seal, field},
+            value::{Row, Value, json, seconds},
+        },
     },
 };
 

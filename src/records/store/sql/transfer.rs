@@ -7,11 +7,13 @@ use super::{
     rows::{self, Read},
     tx::Tx,
 };
-use crate::records::store::{
-    Result,
-    engine::{Deadline, Isolation},
-    transfer::{BATCH, ExportOrigin, Exported, Import, ImportList, Record, TransferError},
-    value::needed,
+use crate::records::{
+    store::engine::{Deadline, Isolation},
+    values::{
+        Result,
+        transfer::{BATCH, ExportOrigin, Exported, Import, ImportList, Record, TransferError},
+        value::needed,
+    },
 };
 
 mod action;

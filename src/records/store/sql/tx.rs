@@ -5,19 +5,21 @@ use std::sync::Arc;
 use tokio::time::{error::Elapsed, timeout_at};
 
 use super::rows::Read;
-use crate::records::store::{
-    Result,
-    engine::{Connection, Statements, TimeLimit, TimedOut},
-    port::Change,
-    seal::Seal,
-    value::{Value, json},
+use crate::records::{
+    store::engine::{Connection, Statements, TimeLimit, TimedOut},
+    values::{
+        Result,
+        port::Change,
+        seal::Seal,
+        value::{Value, json},
+    },
 };
 
 /// The most changes that are reported one by one; above that it is cheaper to read every record again.
 pub(super) const MOST_CHANGES: i64 = 10_000;
 
 /// A transaction under way.
-pub(in crate::records::store) struct Tx {
+pub(in crate::records) struct Tx {
     connection: Box<dyn Connection>,
     seal: Arc<Seal>,
     limit: TimeLimit,

@@ -9,14 +9,16 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, names::UserId, secret::Secret},
-    records::store::{
-        Result, StoreError,
-        engine::{Deadline, Isolation},
-        password_cost::password_cost as cost,
-        port::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
-        record::{OutsideUser, User},
-        seal::field,
-        value::escaped,
+    records::{
+        store::engine::{Deadline, Isolation},
+        values::{
+            Result, StoreError,
+            password_cost::password_cost as cost,
+            port::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
+            record::{OutsideUser, User},
+            seal::field,
+            value::escaped,
+        },
     },
 };
 

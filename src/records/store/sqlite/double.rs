@@ -16,21 +16,23 @@ use parking_lot::Mutex;
 use tokio::sync::{self, Notify, OwnedMutexGuard, Semaphore};
 
 use super::{schema, statement};
-use crate::records::store::{
-    Result, StoreError,
-    engine::{Connection, Deadline, Engine, Isolation, Statements, TimeLimit},
-    value::{Row, Value},
+use crate::records::{
+    store::engine::{Connection, Deadline, Engine, Isolation, Statements, TimeLimit},
+    values::{
+        Result, StoreError,
+        value::{Row, Value},
+    },
 };
 
 /// The faults of the store, and the gate at which use cases wait.
 #[derive(Debug)]
-pub(in crate::records::store) struct Held {
-    pub(in crate::records::store) fails: AtomicBool,
-    pub(in crate::records::store) is_held: AtomicBool,
-    pub(in crate::records::store) gate: Semaphore,
-    pub(in crate::records::store) arrived: Notify,
+pub(in crate::records) struct Held {
+    pub(in crate::records) fails: AtomicBool,
+    pub(in crate::records) is_held: AtomicBool,
+    pub(in crate::records) gate: Semaphore,
+    pub(in crate::records) arrived: Notify,
     /// The statements that were run, with their number.
-    pub(in crate::records::store) statements: Mutex<BTreeMap<String, usize>>,
+    pub(in crate::records) statements: Mutex<BTreeMap<String, usize>>,
 }
 
 impl Default for Held {
@@ -48,15 +50,15 @@ impl Default for Held {
 /// A database in memory, which works on the thread of its caller, so that tests can pause the time, and does not check
 /// references between records.
 #[derive(Clone)]
-pub(in crate::records::store) struct Memory {
-    pub(in crate::records::store) sql: Arc<sync::Mutex<Mutex<rusqlite::Connection>>>,
-    pub(in crate::records::store) statements: &'static Statements,
+pub(in crate::records) struct Memory {
+    pub(in crate::records) sql: Arc<sync::Mutex<Mutex<rusqlite::Connection>>>,
+    pub(in crate::records) statements: &'static Statements,
     /// The faults; `None`: it never fails and never waits.
-    pub(in crate::records::store) held: Option<Arc<Held>>,
+    pub(in crate::records) held: Option<Arc<Held>>,
 }
 
 impl Memory {
-    pub(in crate::records::store) fn new() -> Self {
+    pub(in crate::records) fn new() -> Self {
         super::open::allocate_single_pages();
         let sql = rusqlite::Connection::open_in_memory().unwrap();
         sql.pragma_update(None, "foreign_keys", false).unwrap();
@@ -98,7 +100,7 @@ impl Engine for Memory {
 struct MemoryConnection {
     sql: Option<OwnedMutexGuard<Mutex<rusqlite::Connection>>>,
     /// The faults; `None`: it never fails and never waits.
-    pub(in crate::records::store) held: Option<Arc<Held>>,
+    pub(in crate::records) held: Option<Arc<Held>>,
 }
 
 impl MemoryConnection {

@@ -20,12 +20,12 @@ use tokio::{
     time::timeout_at,
 };
 
-use super::{
+use super::engine::{
+    Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
+    TimedOut,
+};
+use crate::records::values::{
     Result, StoreError,
-    engine::{
-        Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
-        TimedOut,
-    },
     error::Locked,
     opening::OpenProblem,
     value::{Row, Value},

@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, ffi};
 use super::schema;
 use crate::{
     base::new_file::create_new,
-    records::store::{StoreError, error::DiskFull, opening::OpenProblem},
+    records::values::{StoreError, error::DiskFull, opening::OpenProblem},
 };
 
 /// The time that one step waits for the lock of another process: less than callers wait for an answer.

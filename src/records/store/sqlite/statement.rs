@@ -7,7 +7,7 @@ use rusqlite::{
     types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef},
 };
 
-use crate::records::store::{
+use crate::records::values::{
     Result,
     value::{Row, Value},
 };

@@ -4,7 +4,7 @@ use http::HeaderValue;
 
 use crate::{
     oauth::{Authority, EncodedOrigin},
-    wire::origin::{HttpUrl, Origin},
+    wire::url::origin::{HttpUrl, Origin},
 };
 
 /// A public URL under which consumers sign.

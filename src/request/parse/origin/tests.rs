@@ -1,10 +1,9 @@
 //! The public URL of a request, and the reports about it that are believed.
 
-use crate::text::words;
 use http::{HeaderValue, Request};
 
 use super::*;
-use crate::wire::origin::HttpUrl;
+use crate::{text::words, wire::url::origin::HttpUrl};
 
 /// The head in a text of HTTP/1.1.
 fn head(text: &str) -> Parts {

@@ -11,7 +11,7 @@ use crate::{
         names::ConsumerKey,
         settings::{filled, plain_values, section},
     },
-    wire::web_page::WebUrl,
+    wire::url::web_page::WebUrl,
 };
 
 section! {

@@ -10,10 +10,10 @@ use super::Services;
 use crate::{
     base::clock::{Clock, UnixTime},
     records::{
-        nonce::{self, LocalWindow, Opened, SharedWindow, settings::NonceScope},
-        store::{Store, StoreError, redis},
+        nonce::{self, LocalWindow, Nonces, Opened, SharedWindow, redis, settings::NonceScope},
+        store::Store,
+        values::StoreError,
     },
-    request::verify::nonces::Nonces,
     run::{app::manager, config::Config},
 };
 

@@ -6,9 +6,9 @@ use thiserror::Error;
 
 use crate::{
     operator::lookup::{Lookup, LookupError},
-    records::store::{
-        self, ExternalRecords, OpenProblem, Opening, Store, StoreOpenError,
-        settings::StoreSettingError,
+    records::{
+        store::{self, Store, settings::StoreSettingError},
+        values::{ExternalRecords, OpenProblem, Opening, StoreOpenError},
     },
     run::config::Config,
 };

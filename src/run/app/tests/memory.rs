@@ -10,12 +10,10 @@ use crate::{
     },
     oauth::{SignatureMethod, sign_text},
     records::{
+        credentials::{CacheSettings, Cached, LocalAccess},
         nonce::{Insertion, LocalWindow, NonceUse, OnLost, WindowParams},
-        store::{
-            cached::{CacheSettings, Cached, LocalAccess},
-            double::{TestStore, user},
-            record::{AccessToken, Consumer, ConsumerUse, Dialect},
-        },
+        store::double::{TestStore, user},
+        values::record::{AccessToken, Consumer, ConsumerUse, Dialect},
     },
     request::policy::rate::ConsumerRates,
 };

@@ -11,11 +11,15 @@ use super::*;
 use crate::{
     base::{clock::UnixTime, longest, secret::Secret},
     oauth::Deviation,
-    operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
-    operator::reasons,
-    records::store::record::{Consumer, Dialect},
-    request::rejections::{KeptCall, ReasonCount},
-    telemetry::calls::facts::SenderProof,
+    operator::{
+        manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
+        reasons,
+    },
+    records::values::record::{Consumer, Dialect},
+    telemetry::calls::{
+        facts::SenderProof,
+        rejections::{KeptCall, ReasonCount},
+    },
 };
 
 /// `paths`, and the properties of consumers and users that are rows, are written from the tables; the rest of the file is

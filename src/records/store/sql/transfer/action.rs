@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     base::clock::UnixTime,
-    records::store::{
+    records::values::{
         Result, StoreError,
         record::{AccessToken, Consumer, User},
         transfer::{Conflict, Existing, Numbered, Record, name},

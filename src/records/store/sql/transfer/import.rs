@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     base::names::ConsumerKey,
-    records::store::{
+    records::values::{
         Result, StoreError,
         password_cost::password_cost,
         port::Change,

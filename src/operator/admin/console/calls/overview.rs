@@ -1,0 +1,462 @@
+//! The overview: readiness, load, and the findings that need attention.
+
+use std::collections::HashSet;
+
+use askama::Template;
+use rustix::system::uname;
+use strum::VariantArray as _;
+
+use super::{
+    minute::{Tiles, alarm, failures},
+    observed::{Breakage, Period, SilentConsumer, is_of_consumer, reasons_of_others},
+    reasons::{CountedSince, RejectedConsumer},
+};
+use crate::{
+    base::clock::{UnixTime, days},
+    operator::admin::console::{
+        ConsoleRequest, Result,
+        chart::{self, Chart},
+        page::{ConsoleFrame, show},
+        parts::{Moment, Named, Number, Tag, counted, path, time},
+    },
+    provider::respond::OwnResponse,
+    telemetry::{
+        calls::rejections::ReasonCount,
+        charts::Sample,
+        conditions::Condition,
+        metrics::{Outcome, Verdict},
+    },
+    wire::server::unproved,
+};
+
+/// A certificate that is shown to callers or to the API.
+#[derive(Debug, Clone)]
+pub struct ShownCertificate {
+    /// The configuration's key, and the file.
+    pub name: String,
+    /// The last second in which it is valid.
+    pub not_after: UnixTime,
+    /// Whole days until then.
+    pub days_left: u64,
+    /// It ends so soon that somebody should renew it.
+    pub ends_soon: bool,
+    /// Why callers reject it, if they do.
+    pub problem: Option<String>,
+}
+
+/// Consumers, or other senders, in a table of the overview.
+const SHOWN: usize = 10;
+
+#[derive(Template)]
+#[template(path = "console/overview.html")]
+struct OverviewPage<'a> {
+    frame: ConsoleFrame<'a>,
+    /// The browser opens the page again and again.
+    refreshes: bool,
+    is_draining: bool,
+    is_ready: bool,
+    /// What is wrong with the API.
+    api: Option<ApiOutage>,
+    ready_for: String,
+    enforces: bool,
+    node: String,
+    started: Moment,
+    version: &'static str,
+    /// The class and the text of each condition.
+    problems: Vec<(&'static str, String)>,
+    /// Many calls of the last minute were rejected.
+    alarm: Option<String>,
+    /// The number of consumers that need attention.
+    consumers: usize,
+    consumers_text: String,
+    /// The number of those that are not shown.
+    more: usize,
+    tiles: Tiles,
+    in_flight: Number,
+    concurrent: Number,
+    connections: Number,
+    /// Captions, what the numbers count, and the reasons.
+    tables: Vec<(&'static str, &'static str, Vec<RejectedConsumer>)>,
+    reasons_have_consumers: bool,
+    /// The number of consumers whose calls were rejected and for whom nothing is left to do.
+    settled: usize,
+    /// What enforcing would break, where signatures are only observed.
+    breakage: Option<Breakage>,
+    /// The first consumers that have not called since, and whether they are all.
+    silent: Vec<SilentConsumer>,
+    silent_are_all: bool,
+    /// The calls of it that are in no row.
+    hidden_calls: Option<String>,
+    graces: Vec<Grace>,
+    /// The consumers that users ask for, each with its state and the time.
+    asked: Vec<(Named, Vec<Tag>, Moment)>,
+    heading: &'static str,
+    verdicts_caption: String,
+    charts: [Chart; 2],
+    /// The same page for the other time.
+    other: (&'static str, &'static str),
+    verdicts: Vec<VerdictCount>,
+    certificates: Vec<(String, Moment, Tag)>,
+}
+
+/// The consumers whose calls are rejected.
+struct Needs {
+    /// Where signatures are only observed, the first senders of the calls of the last 24 hours that enforcing would reject.
+    observed: Vec<RejectedConsumer>,
+    /// The number of such calls of other senders.
+    hidden_calls: u64,
+    /// The first of the other consumers that need attention.
+    shown: Vec<RejectedConsumer>,
+    /// The number of those that are not shown.
+    more: usize,
+    /// The number of all consumers that need attention.
+    consumers: usize,
+    /// The number of those that need none, and are not shown.
+    settled: usize,
+}
+
+/// A previous secret in its grace.
+struct Grace {
+    consumer: Named,
+    until: Moment,
+    /// The number of calls with it, and the last one.
+    used: Option<(String, Moment)>,
+}
+
+/// The API does not answer, or calls to it fail.
+struct ApiOutage {
+    what: &'static str,
+    cause: String,
+    since: Moment,
+    last: Moment,
+    /// How many calls failed.
+    failures: Option<String>,
+}
+
+/// The number of requests with a verdict.
+struct VerdictCount {
+    word: &'static str,
+    count: Number,
+    share: String,
+    href: String,
+}
+
+impl ConsoleRequest<'_> {
+    pub(in crate::operator::admin::console) async fn overview(&self) -> Result<OwnResponse> {
+        let (console, shared) = (&self.admin.control.console, &self.admin.shared);
+        let readiness = &self.admin.readiness;
+        let counts = shared.metrics.counts();
+        let minutes = console.charts.minutes(&counts, self.now);
+        readiness.check().await;
+        let (is_ready, problems, api) = self.problems(&minutes);
+        let live = shared.live.load();
+        let (enforces, concurrent) = (live.authorizer.enforces(), live.concurrent_requests);
+        drop(live);
+        let breakage = self.breakage();
+        let since = breakage.as_ref().and_then(|it| it.since);
+        let needs = self.needs(enforces, since).await?;
+        let (silent, silent_are_all) = match enforces {
+            true => (Vec::new(), true),
+            false => self.silent(since).await?,
+        };
+        let hidden_calls =
+            (needs.hidden_calls > 0).then(|| counted(needs.hidden_calls, "more call"));
+        let (span, samples, heading, other) = match self.field("span") == "day" {
+            true => {
+                let quarters = console.charts.quarters(&counts, self.now);
+                (
+                    chart::DAY,
+                    quarters,
+                    "Last 24 hours",
+                    ("/", "Show the last hour"),
+                )
+            }
+            false => {
+                let other = ("/?span=day", "Show the last 24 hours");
+                (chart::HOUR, minutes.clone(), "Last hour", other)
+            }
+        };
+        let page = OverviewPage {
+            frame: self.shell.frame("Overview"),
+            refreshes: self.field("refresh") == "30",
+            is_draining: self.admin.is_announced(),
+            is_ready,
+            api,
+            ready_for: {
+                let since = readiness.conditions.stopped_until();
+                let since = since.unwrap_or(shared.rejections.since);
+                elapsed(self.now.0.saturating_sub(since.0))
+            },
+            enforces,
+            node: uname().nodename().to_string_lossy().into_owned(),
+            started: self.moment(shared.rejections.since),
+            version: env!("CARGO_PKG_VERSION"),
+            problems,
+            alarm: alarm(&minutes),
+            consumers: needs.consumers,
+            consumers_text: match needs.consumers {
+                1 => "1 consumer needs attention.".to_owned(),
+                more => format!("{more} consumers need attention."),
+            },
+            more: needs.more,
+            tiles: {
+                let nonces = readiness.nonces.window().entries();
+                Tiles::new(&minutes, enforces, (nonces, readiness.max_nonces))
+            },
+            in_flight: Number(unproved::in_flight() as u64),
+            concurrent: Number(concurrent as u64),
+            connections: Number(
+                shared
+                    .metrics
+                    .connections
+                    .get()
+                    .try_into()
+                    .unwrap_or_default(),
+            ),
+            reasons_have_consumers: true,
+            settled: needs.settled,
+            tables: needs.tables(
+                enforces,
+                breakage.as_ref().map_or(Period::Day, |it| it.period),
+            ),
+            breakage,
+            silent,
+            silent_are_all,
+            hidden_calls,
+            graces: self.graces().await?,
+            asked: self.asked_for().await?,
+            heading,
+            verdicts_caption: format!(
+                "Requests that were rejected or failed in the {}, by verdict",
+                heading.to_lowercase()
+            ),
+            charts: [
+                chart::requests(&span, &samples),
+                chart::latencies(&span, &samples),
+            ],
+            other,
+            verdicts: verdicts(&samples),
+            certificates: self.certificates(),
+        };
+        Ok(show(200, &page))
+    }
+
+    /// Whether signed calls are served, the class and the text of each condition, and the outage of the API.
+    fn problems(
+        &self,
+        minutes: &[Sample],
+    ) -> (bool, Vec<(&'static str, String)>, Option<ApiOutage>) {
+        let active = self.admin.readiness.conditions.active();
+        let stops = active
+            .iter()
+            .any(|(condition, _)| condition.stops_signed_calls());
+        let (of_api, active): (Vec<_>, Vec<_>) = active
+            .into_iter()
+            .partition(|(condition, _)| *condition == Condition::Upstream);
+        let api = of_api.into_iter().next().map(|(_, active)| ApiOutage {
+            what: match self.admin.shared.metrics.api_answers(self.now) {
+                true => "Calls to the API fail",
+                false => "The API does not answer",
+            },
+            cause: active.cause,
+            since: self.moment(active.since),
+            last: self.moment(active.noted),
+            failures: failures(minutes),
+        });
+        let problems = active.into_iter().map(|(condition, active)| {
+            let (class, what) = match condition.stops_signed_calls() {
+                true => ("bad", "Not ready"),
+                false => ("warn", "Degraded"),
+            };
+            let (name, since) = (condition.as_str(), time(active.since));
+            (
+                class,
+                format!("{what} since {since}: {name}: {}", active.cause),
+            )
+        });
+        (!stops, problems.collect(), api)
+    }
+
+    /// The consumers whose calls are rejected so that a person is needed; where signatures are only observed, also the senders of
+    /// the calls that would be.
+    async fn needs(&self, enforces: bool, observed_since: Option<UnixTime>) -> Result<Needs> {
+        let mut rejected = self.reasons_of_consumers();
+        rejected.retain(|group| {
+            // A double click is no mistake of a consumer.
+            let is_double_click = group.newest.call.verdict == Verdict::LaunchRepeated;
+            // What enforcing has rejected before is past, and its consumers are among the observed ones now.
+            let is_past = !group.is_observed()
+                && observed_since.is_some_and(|since| group.newest.time <= since);
+            !(is_double_click || is_past && !enforces || enforces && group.is_observed())
+        });
+        let names = self.names_of(&rejected).await?;
+        let needs_nobody = |group: &ReasonCount| self.after(group, &names).needs_nobody();
+        let needing = rejected.iter().filter(|group| !needs_nobody(group));
+        let consumers = senders(needing).len();
+        let is_observed = |group: &ReasonCount| !enforces && self.is_observed_in_day(group);
+        let (mut observed, mut rejected): (Vec<_>, Vec<_>) =
+            rejected.into_iter().partition(|group| is_observed(group));
+        if !enforces {
+            let rejections = &self.admin.shared.rejections;
+            let newest = rejections.newest();
+            let strange = newest.iter().filter(|one| !is_of_consumer(one));
+            let others = reasons_of_others(strange, rejections.reasons_of_unsigned());
+            observed.extend(others.into_iter().filter(is_observed));
+            self.sort_by_day(&mut observed, &names);
+        }
+        let hidden = beyond_shown(&mut observed);
+        let all = senders(&rejected).len();
+        rejected.retain(|group| !needs_nobody(group));
+        let others = senders(&rejected).len();
+        beyond_shown(&mut rejected);
+        Ok(Needs {
+            observed: self
+                .reasons(&observed, &names, CountedSince::DayOfObserved)
+                .await?,
+            hidden_calls: hidden.iter().map(|group| group.last_day(self.now)).sum(),
+            shown: self.reasons(&rejected, &names, CountedSince::Start).await?,
+            more: others.saturating_sub(SHOWN),
+            consumers,
+            settled: all - others,
+        })
+    }
+
+    fn certificates(&self) -> Vec<(String, Moment, Tag)> {
+        let shown = (self.admin.control.console.certificates)().into_iter();
+        let shown = shown.map(|one| {
+            let left = days(one.days_left) + " left";
+            let state = match one.problem {
+                Some(problem) => Tag::new(problem, "bad"),
+                None if one.ends_soon => Tag::new(left + "; renew it", "bad"),
+                None => Tag::new(left, "good"),
+            };
+            (one.name, self.moment(one.not_after), state)
+        });
+        shown.collect()
+    }
+
+    /// The first consumers on which an operator has to decide.
+    async fn asked_for(&self) -> Result<Vec<(Named, Vec<Tag>, Moment)>> {
+        let manage = &self.backend.manage;
+        let found = manage
+            .registrations(None, crate::operator::admin::console::LISTED)
+            .await?;
+        let asked = found.iter().take(SHOWN).map(|consumer| {
+            let registered = self.moment(consumer.created_at);
+            (
+                Named::with_contact(consumer),
+                self.state(consumer),
+                registered,
+            )
+        });
+        Ok(asked.collect())
+    }
+
+    /// The consumers whose previous secret also verifies, and whether they use it.
+    async fn graces(&self) -> Result<Vec<Grace>> {
+        let manage = &self.backend.manage;
+        let consumers = manage
+            .consumers_in_grace(crate::operator::admin::console::LISTED)
+            .await?;
+        let graces = consumers.iter().filter_map(|consumer| {
+            let (_, until) = consumer.previous_secret.as_ref()?;
+            let key = consumer.key.as_str();
+            Some(Grace {
+                consumer: Named::with_contact(consumer),
+                until: self.moment(*until),
+                used: self.uses_of_previous(key),
+            })
+        });
+        Ok(graces.collect())
+    }
+
+    /// The number of calls of a consumer with its previous secret, and the last one.
+    pub(in crate::operator::admin::console) fn uses_of_previous(
+        &self,
+        key: &str,
+    ) -> Option<(String, Moment)> {
+        let (count, last) = self.admin.shared.previous_secrets.uses_by(key)?;
+        Some((counted(count, "call"), self.moment(last)))
+    }
+}
+
+impl Needs {
+    /// The tables of the overview: a caption, the head of the column of numbers, and the reasons.
+    fn tables(
+        self,
+        enforces: bool,
+        period: Period,
+    ) -> Vec<(&'static str, &'static str, Vec<RejectedConsumer>)> {
+        let rejected = match enforces {
+            true => "Consumers whose calls are rejected, in this process",
+            false => {
+                "Consumers whose calls are rejected all the same, such as token calls, or would have been more than 24 h ago, in this process"
+            }
+        };
+        let mut tables = vec![
+            (
+                "Who sent them, and what to tell them",
+                period.calls(),
+                self.observed,
+            ),
+            (rejected, "#calls", self.shown),
+        ];
+        tables.retain(|(.., rows)| !rows.is_empty());
+        tables
+    }
+}
+
+/// The consumers of these reasons, in the order of their first one; `None`: the calls that name none.
+fn senders<'g>(groups: impl IntoIterator<Item = &'g ReasonCount>) -> Vec<Option<String>> {
+    let mut seen = HashSet::new();
+    let consumers = groups
+        .into_iter()
+        .map(|group| group.newest.call.named_consumer());
+    let first = consumers.filter(|one| seen.insert(*one));
+    first.map(|one| one.map(str::to_owned)).collect()
+}
+
+/// Removes the reasons of all but the first senders, and returns them.
+fn beyond_shown(groups: &mut Vec<ReasonCount>) -> Vec<ReasonCount> {
+    let shown: HashSet<_> = senders(&*groups).into_iter().take(SHOWN).collect();
+    groups
+        .extract_if(.., |group| {
+            let consumer = group.newest.call.named_consumer();
+            !shown.contains(&consumer.map(str::to_owned))
+        })
+        .collect()
+}
+
+/// A length of time.
+fn elapsed(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// The verdicts of the requests that were rejected or failed, the most frequent first.
+fn verdicts(samples: &[Sample]) -> Vec<VerdictCount> {
+    let sum = |verdict: &Verdict| -> u64 {
+        let counts = samples
+            .iter()
+            .map(|sample| sample.counts.verdicts.get(*verdict as usize));
+        counts.flatten().sum()
+    };
+    let all: u64 = samples.iter().map(|sample| sample.counts.total()).sum();
+    let bad = Verdict::VARIANTS
+        .iter()
+        .filter(|it| matches!(it.outcome(), Outcome::Rejected | Outcome::Failed));
+    let mut counted = Vec::from_iter(bad.map(|verdict| (sum(verdict), verdict.as_str())));
+    counted.retain(|(count, _)| *count > 0);
+    counted.sort_by(|one, next| next.cmp(one));
+    let shown = counted.into_iter().map(|(count, word)| VerdictCount {
+        word,
+        count: Number(count),
+        share: format!("{:.1} %", count as f64 * 100.0 / all.max(1) as f64),
+        href: path("/rejections", &[("reason", word)]),
+    });
+    shown.collect()
+}

@@ -1,0 +1,244 @@
+//! Why calls are rejected: by consumer, the mistake in words, the advice for the developer, what the calls prove, and what
+//! happened since.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use super::call::href;
+use crate::{
+    oauth::diagnosis::{Diagnosed, Mistake},
+    operator::{
+        admin::console::{
+            ConsoleRequest, Result,
+            parts::{Moment, Named, Names, Number, Tag, counted, path},
+        },
+        manage::SECRET_ROTATED,
+        reasons::{
+            self,
+            after::{AfterRejection, ConsumerNow},
+        },
+    },
+    records::values::port::AuditFilter,
+    telemetry::{
+        calls::{facts::OtherSecret, rejections::ReasonCount},
+        metrics::Verdict,
+    },
+};
+
+/// A reason whose first call came so soon after the start of this process may be older.
+const START: Duration = Duration::from_secs(5 * 60);
+
+/// The calls of one consumer that were rejected, by reason.
+pub(in crate::operator::admin::console) struct RejectedConsumer {
+    /// `None`: the calls name no consumer.
+    pub(in crate::operator::admin::console) consumer: Option<Named>,
+    /// The text in its place.
+    pub(in crate::operator::admin::console) nobody: &'static str,
+    pub(in crate::operator::admin::console) reasons: Vec<Reason>,
+}
+
+/// The calls of one consumer that were rejected for one reason, as a row shows them.
+pub(in crate::operator::admin::console) struct Reason {
+    /// The mistake in words.
+    pub(in crate::operator::admin::console) mistake: String,
+    /// Its fixed word, and the link to its rejections.
+    pub(in crate::operator::admin::console) word: &'static str,
+    pub(in crate::operator::admin::console) href: String,
+    /// The row says that enforcing would reject them.
+    pub(in crate::operator::admin::console) is_observed: bool,
+    pub(in crate::operator::admin::console) advice: String,
+    /// What happened since the last of them, with the class of its frame.
+    pub(in crate::operator::admin::console) later: Option<Tag>,
+    /// The link to the page that enables its consumer again.
+    pub(in crate::operator::admin::console) enable: Option<String>,
+    pub(in crate::operator::admin::console) count: Number,
+    pub(in crate::operator::admin::console) first: Moment,
+    /// This process had only started then: calls before it may have had the same mistake.
+    pub(in crate::operator::admin::console) may_be_older: bool,
+    pub(in crate::operator::admin::console) last: Moment,
+    pub(in crate::operator::admin::console) proof: Tag,
+    /// The last call is signed with the previous secret.
+    pub(in crate::operator::admin::console) previous_secret: bool,
+    /// The rotation that replaced the secret with which it signs.
+    pub(in crate::operator::admin::console) rotated: Option<Moment>,
+    /// The last call, and its page.
+    pub(in crate::operator::admin::console) call: String,
+    pub(in crate::operator::admin::console) call_href: String,
+    /// Where it came from, if it names no consumer.
+    pub(in crate::operator::admin::console) from: Option<String>,
+    /// The accounts and addresses of the failed logins that are kept.
+    pub(in crate::operator::admin::console) logins: Option<String>,
+}
+
+/// The calls that a row counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::operator::admin::console) enum CountedSince {
+    /// All since this process started.
+    Start,
+    /// Those of the last 24 hours, of a table that has no others than observed ones.
+    DayOfObserved,
+}
+
+impl ConsoleRequest<'_> {
+    /// The reasons for which calls of registered consumers were rejected.
+    pub(in crate::operator::admin::console) fn reasons_of_consumers(&self) -> Vec<ReasonCount> {
+        self.admin.shared.rejections.reasons(None)
+    }
+
+    /// The names of the consumers of these reasons.
+    pub(in crate::operator::admin::console) async fn names_of(
+        &self,
+        groups: &[ReasonCount],
+    ) -> Result<Names> {
+        let keys = groups
+            .iter()
+            .filter_map(|it| it.newest.call.named_consumer());
+        self.names(keys, std::iter::empty()).await
+    }
+
+    /// What happened after the last call of a reason.
+    pub(in crate::operator::admin::console) fn after(
+        &self,
+        group: &ReasonCount,
+        names: &Names,
+    ) -> AfterRejection {
+        let key = group.newest.call.named_consumer();
+        let consumer = ConsumerNow {
+            accepted: key.map_or(0, |key| self.admin.shared.metrics.accepted_of(key)),
+            enabled: key.and_then(|key| names.is_enabled(key)),
+            now: self.now,
+        };
+        AfterRejection::of(group, consumer)
+    }
+
+    /// The rows of these reasons. Those of one consumer follow each other, in the place of its first one.
+    pub(in crate::operator::admin::console) async fn reasons(
+        &self,
+        groups: &[ReasonCount],
+        names: &Names,
+        since: CountedSince,
+    ) -> Result<Vec<RejectedConsumer>> {
+        let mut places = HashMap::new();
+        let mut rows: Vec<RejectedConsumer> = Vec::new();
+        for group in groups {
+            let newest = &group.newest.call;
+            let consumer = newest.named_consumer();
+            let place = *places.entry(consumer).or_insert_with(|| {
+                rows.push(RejectedConsumer {
+                    consumer: consumer.map(|key| names.consumer(key)),
+                    nobody: match (group.is_observed(), newest.is_of_page()) {
+                        (_, true) => "a browser",
+                        (true, _) => "unsigned calls",
+                        (false, _) => "no consumer key",
+                    },
+                    reasons: Vec::new(),
+                });
+                rows.len() - 1
+            });
+            let reason = self.reason(group, names, since).await?;
+            rows[place].reasons.push(reason);
+        }
+        Ok(rows)
+    }
+
+    async fn reason(
+        &self,
+        group: &ReasonCount,
+        names: &Names,
+        since: CountedSince,
+    ) -> Result<Reason> {
+        let newest = &group.newest.call;
+        let (word, consumer) = (newest.mistake(), newest.named_consumer());
+        let key = consumer.unwrap_or_default();
+        let after = self.after(group, names);
+        let class = match after {
+            AfterRejection::Open | AfterRejection::SomeAccepted(_) => "warn",
+            AfterRejection::Accepted(_) | AfterRejection::Enabled => "good",
+            AfterRejection::Disabled | AfterRejection::RejectedByApi => "",
+        };
+        let is_disabled = newest.is_of_disabled()
+            && consumer.and_then(|key| names.is_enabled(key)) == Some(false);
+        Ok(Reason {
+            mistake: reasons::mistake(newest),
+            word,
+            href: path("/rejections", &[("consumer", key), ("reason", word)]),
+            is_observed: group.is_observed() && since == CountedSince::Start,
+            advice: reasons::advice(newest),
+            later: after.text().map(|text| Tag::new(text, class)),
+            enable: (is_disabled && self.may_write())
+                .then(|| path("/consumer/enable", &[("key", key)])),
+            count: Number(match since {
+                CountedSince::Start => group.count,
+                CountedSince::DayOfObserved => group.last_day(self.now),
+            }),
+            first: self.moment(group.first),
+            may_be_older: group.first < self.admin.shared.rejections.since.after(START),
+            last: self.moment(group.newest.time),
+            proof: proof(group),
+            previous_secret: newest.secret == Some(OtherSecret::Previous),
+            rotated: match newest.diagnosis {
+                Diagnosed::Known(Mistake::PreviousSecret) => self.last_rotation(key).await?,
+                _ => None,
+            },
+            call: newest.called(),
+            call_href: href(&group.newest),
+            from: match (consumer, newest.caller_address()) {
+                (None, Some(address)) => Some(address.to_string()),
+                _ => None,
+            },
+            logins: (newest.verdict == Verdict::LoginFailed).then(|| self.failed_logins()),
+        })
+    }
+
+    /// The accounts and addresses of the failed logins that are kept.
+    fn failed_logins(&self) -> String {
+        let kept = self.admin.shared.rejections.newest();
+        let failed = kept
+            .iter()
+            .filter(|one| one.call.verdict == Verdict::LoginFailed);
+        let failed = Vec::from_iter(failed);
+        let distinct = |count: usize, noun: &str| counted(count as u64, noun);
+        let accounts =
+            HashSet::<_>::from_iter(failed.iter().filter_map(|it| it.call.user.as_ref()));
+        let addresses = HashSet::<_>::from_iter(failed.iter().map(|it| it.call.caller_address()));
+        let nobodys = failed.iter().filter(|it| it.call.user.is_none()).count();
+        let names = match nobodys {
+            0 => String::new(),
+            count => format!(
+                ", {} with a name that no account has",
+                distinct(count, "time")
+            ),
+        };
+        format!(
+            "{}: at {}{names}, from {}",
+            distinct(failed.len(), "time"),
+            distinct(accounts.len(), "account"),
+            distinct(addresses.len(), "address").replace("addresss", "addresses"),
+        )
+    }
+
+    /// The last rotation of the secret of a consumer, if its record is kept.
+    async fn last_rotation(&self, key: &str) -> Result<Option<Moment>> {
+        let filter = AuditFilter {
+            consumer: Some(key.to_owned()),
+            event: Some(SECRET_ROTATED.to_owned()),
+            ..AuditFilter::default()
+        };
+        let found = self.backend.manage.audit_records(&filter, None, 1).await?;
+        Ok(found.first().map(|entry| self.moment(entry.at)))
+    }
+}
+
+/// What the calls of a group prove about their sender.
+fn proof(group: &ReasonCount) -> Tag {
+    let [verified, secrets, _] = group.proofs;
+    let class = match group.newest.call.named_consumer() {
+        None => "",
+        // A signature that is right, or nothing that is: one made with the secrets is still a mistake.
+        Some(_) if verified > 0 && secrets == 0 => "good",
+        Some(_) => "warn",
+    };
+    Tag::new(reasons::proof(group), class)
+}

@@ -1,0 +1,4 @@
+//! Pages on the configuration: its settings, and its operations.
+
+mod operations;
+mod settings;

@@ -1,0 +1,286 @@
+//! Operations: the compiled table, and the operations that a path matches.
+
+use askama::Template;
+
+use crate::{
+    base::names::ConsumerKey,
+    operator::admin::console::{
+        ConsoleRequest, Result,
+        page::{ConsoleFrame, InputField, show},
+        parts::{Named, Tag},
+    },
+    provider::respond::OwnResponse,
+    records::values::record::Consumer,
+    request::{
+        parse::target::RequestTarget,
+        policy::{
+            access::{Access, CallerKind},
+            conventions,
+            operations::{Found, Operation, allowed_methods},
+        },
+    },
+};
+
+#[derive(Template)]
+#[template(path = "console/operations.html")]
+struct OperationsPage<'a> {
+    frame: ConsoleFrame<'a>,
+    fields: [InputField; 3],
+    /// What happens to a call of the path that was tried.
+    answer: Option<String>,
+    /// What happens to a call of the chosen consumer.
+    outcome_for: Option<String>,
+    /// The consumers that a part of a name fits, if there are several.
+    several: Vec<Named>,
+    facts: Vec<(&'static str, String)>,
+    operations: Vec<OperationRow>,
+    unlisted: Vec<Tag>,
+}
+
+struct OperationRow {
+    methods: String,
+    path: String,
+    permission: String,
+    admitted: Vec<Tag>,
+    signatures: &'static str,
+    rules: String,
+}
+
+impl ConsoleRequest<'_> {
+    pub(in crate::operator::admin::console) async fn operations(&self) -> Result<OwnResponse> {
+        let live = self.admin.shared.live.load();
+        let (operations, enforces) = (&live.authorizer.operations, live.authorizer.enforces());
+        let (method, tried) = (self.field("method"), self.field("path"));
+        let method = if method.is_empty() { "GET" } else { method };
+        let (mut answer, mut outcome_for, mut facts) = (None, None, Vec::new());
+        let (as_consumer, several) = match self.field("consumer") {
+            "" => (None, Vec::new()),
+            text => self.meant("consumer", Some(text.to_owned())).await?,
+        };
+        if !tried.is_empty() {
+            let path = tried.split(['?', '#']).next().unwrap_or_default();
+            let path = match path.starts_with('/') {
+                true => path.to_owned(),
+                false => format!("/{path}"),
+            };
+            let method = method.to_ascii_uppercase();
+            let found = operations.find(path.as_bytes(), method.as_bytes());
+            answer = Some(format!("{method} {path}: {}.", outcome(&found)));
+            let one = as_consumer.as_ref().filter(|_| several.is_empty());
+            if let Some(text) = one.filter(|_| found.check_path().is_ok()) {
+                let consumer = match text.parse::<ConsumerKey>() {
+                    Ok(key) => self.backend.manage.consumer(&key).await.map(Some),
+                    Err(_) => Ok(None),
+                };
+                outcome_for = Some(match consumer {
+                    Ok(Some(consumer)) => for_consumer(&found, &consumer),
+                    Err(error) if error.status() >= 500 => return Err(error.into()),
+                    Ok(None) | Err(_) => {
+                        format!("No consumer has “{text}” as its key or in its name.")
+                    }
+                });
+            }
+            let query = tried
+                .split('#')
+                .next()
+                .and_then(|target| target.split_once('?'));
+            let target = RequestTarget {
+                absolute: None,
+                path: path.as_bytes(),
+                query: query.map(|(_, query)| query.as_bytes()),
+            };
+            let is_enforced = live.authorizer.is_enforced(&found, &target);
+            facts = about(&found, is_enforced);
+            if let Some(rule) = conventions::broken_rule(path.as_bytes()) {
+                facts.push(("Path convention broken", rule.to_string()));
+            }
+        }
+        let row = |operation: &Operation| OperationRow {
+            methods: match &operation.methods[..] {
+                [] => "any".to_owned(),
+                methods => methods.join(", "),
+            },
+            path: operation.path.to_string(),
+            permission: match &operation.permission {
+                None => "none needed".to_owned(),
+                Some(permission) => permission.to_string(),
+            },
+            admitted: admitted(operation.access),
+            signatures: enforcement(operation.enforce.unwrap_or(enforces)),
+            rules: rules(operation).join("; "),
+        };
+        let page = OperationsPage {
+            frame: self.shell.frame("Operations"),
+            fields: [
+                InputField::line("method", "Method", method),
+                InputField::line("path", "Path, as it is sent to the API's public URL", tried),
+                InputField::line(
+                    "consumer",
+                    "As consumer: its key or part of its name",
+                    self.field("consumer"),
+                ),
+            ],
+            answer,
+            outcome_for,
+            several,
+            facts,
+            operations: operations.listed().iter().map(row).collect(),
+            unlisted: admitted(operations.unlisted()),
+        };
+        Ok(show(200, &page))
+    }
+}
+
+/// What happens to a signed call of a consumer.
+fn for_consumer(found: &Found<'_>, consumer: &Consumer) -> String {
+    let name = &consumer.name;
+    let kinds = [
+        (CallerKind::Application, "without a token"),
+        (CallerKind::Consumer, "with the token of a user"),
+    ];
+    let access = found.access();
+    let admitted = kinds.into_iter().filter(|(kind, _)| access.admits(*kind));
+    let admitted = Vec::from_iter(admitted.map(|(_, how)| how));
+    let permission = found
+        .operation()
+        .and_then(|operation| operation.permission.as_ref());
+    if !consumer.enabled {
+        return format!("{name} gets 401: it is disabled.");
+    }
+    if found.is_closed() || admitted.is_empty() {
+        return format!("{name} is rejected.");
+    }
+    let how = admitted.join(" or ");
+    match permission {
+        Some(needed) if !consumer.permissions.contains(needed) => {
+            format!("{name} is rejected: it does not have the permission {needed}.")
+        }
+        Some(needed) => format!("{name} is forwarded {how}; a token needs {needed} too."),
+        None => format!("{name} is forwarded {how}."),
+    }
+}
+
+/// The kinds of caller in a sentence.
+fn callers(access: Access) -> String {
+    let kinds = CallerKind::ALL
+        .into_iter()
+        .filter(|kind| access.admits(*kind));
+    match Vec::from_iter(kinds.map(CallerKind::as_str)) {
+        none if none.is_empty() => "nobody".to_owned(),
+        kinds => kinds.join(" or "),
+    }
+}
+
+/// What happens to a call.
+fn outcome(found: &Found<'_>) -> String {
+    match found {
+        Found::Operation(operation) => match &operation.permission {
+            Some(permission) => format!(
+                "forwarded for {} with the permission {permission}, rejected for anybody else",
+                callers(operation.access)
+            ),
+            None => format!(
+                "forwarded for {}, rejected for anybody else",
+                callers(operation.access)
+            ),
+        },
+        Found::OtherMethod(_) => "rejected: the path is listed with other methods".to_owned(),
+        Found::Unlisted(access) => format!(
+            "none lists this path: forwarded for {}, rejected for anybody else",
+            callers(*access)
+        ),
+        Found::Similar { .. } => {
+            "rejected, because it resembles the path of an operation".to_owned()
+        }
+        Found::Ambiguous { .. } => "Rejected with 400".to_owned(),
+    }
+}
+
+/// The facts about a match.
+fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
+    let signatures = ("Signatures", enforcement(is_enforced).to_owned());
+    match found {
+        Found::Operation(operation) => {
+            let permission = operation.permission.as_ref();
+            let permission = permission.map_or_else(
+                || "none is needed".to_owned(),
+                |name| format!("{name}, of the consumer and, if there is one, of its token"),
+            );
+            let own = Some(rules(operation).join("; ")).filter(|rules| !rules.is_empty());
+            vec![
+                ("Operation", operation.path.to_string()),
+                ("Who may call", callers(operation.access)),
+                ("Permission", permission),
+                signatures,
+                ("Own rules", own.unwrap_or_else(|| "none".to_owned())),
+            ]
+        }
+        Found::OtherMethod(others) => vec![
+            ("Methods", allowed_methods(others)),
+            ("Who may call those", callers(found.access())),
+            signatures,
+        ],
+        Found::Unlisted(access) => vec![("Who may call", callers(*access)), signatures],
+        Found::Similar { resembled, .. } => vec![
+            (
+                "Why",
+                format!(
+                    "an API that ignores letter case, white space, dots, slashes or an extension at an end, or that splits segments elsewhere, takes it for {} (paths.similar)",
+                    resembled.path
+                ),
+            ),
+            signatures,
+        ],
+        Found::Ambiguous { reason, .. } => {
+            let setting = reason
+                .setting()
+                .map(|key| format!("; {key} = \"data\" permits it"));
+            vec![
+                ("Why", format!("{reason}{}", setting.unwrap_or_default())),
+                signatures,
+            ]
+        }
+    }
+}
+
+/// The rules that an operation has in place of the general ones, or in addition to them.
+fn rules(operation: &Operation) -> Vec<String> {
+    let callers = operation.callers.demands().map(|(_, demand)| demand);
+    let hash = operation.needs_body_hash;
+    let hash = hash.then(|| "a body that is not a form needs oauth_body_hash".to_owned());
+    let window = operation.timestamp_window;
+    let window = window.map(|it| format!("timestamps within {}s", it.as_secs()));
+    let forwarded = operation.credentials().map(str::to_owned);
+    let headers = operation.headers.iter();
+    let headers = headers.map(|it| format!("{} has {}", it.name, it.parameter));
+    let launch = operation
+        .launch
+        .as_ref()
+        .map(|sites| match sites.sources() {
+            Some(sources) => {
+                format!("a failed launch shows a page for its user, which {sources} may frame")
+            }
+            None => "a failed launch shows a page for its user, which no site may frame".to_owned(),
+        });
+    let rules = [hash, window, forwarded, launch].into_iter().flatten();
+    callers.chain(rules).chain(headers).collect()
+}
+
+const fn enforcement(is_enforced: bool) -> &'static str {
+    if is_enforced {
+        "enforced"
+    } else {
+        "only observed"
+    }
+}
+
+/// The kinds of caller, each in a frame.
+fn admitted(access: Access) -> Vec<Tag> {
+    let kinds = CallerKind::ALL
+        .into_iter()
+        .filter(|kind| access.admits(*kind));
+    match Vec::from_iter(kinds.map(|kind| Tag::new(kind.as_str(), ""))) {
+        none if none.is_empty() => vec![Tag::new("nobody", "bad")],
+        kinds => kinds,
+    }
+}

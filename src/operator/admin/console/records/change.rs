@@ -1,0 +1,206 @@
+//! Changes: each is confirmed on a page of its own that says what it ends.
+
+use askama::Template;
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    base::secret::Secret,
+    operator::admin::console::{
+        ConsoleRequest, Result,
+        page::{ConsoleFrame, show},
+        parts::path,
+    },
+    provider::respond::OwnResponse,
+    records::values::{
+        port::Guard,
+        record::{Consumer, User},
+    },
+};
+
+/// A change before it is made.
+#[derive(Default)]
+pub(in crate::operator::admin::console) struct PlannedChange {
+    /// The question.
+    pub(in crate::operator::admin::console) title: String,
+    /// What deserves a second look.
+    pub(in crate::operator::admin::console) warnings: Vec<String>,
+    /// The effects of the change, and the parts that it does not affect.
+    pub(in crate::operator::admin::console) effects: Vec<String>,
+    /// The record as it will be, or the part of it that changes.
+    pub(in crate::operator::admin::console) facts: Vec<(&'static str, String)>,
+    /// The hidden fields of the form that makes it.
+    pub(in crate::operator::admin::console) fields: Vec<(&'static str, String)>,
+    /// The button that makes it.
+    pub(in crate::operator::admin::console) button: &'static str,
+    /// A form leads to it, to which a person may go back.
+    pub(in crate::operator::admin::console) may_change: bool,
+    /// It ends something.
+    pub(in crate::operator::admin::console) is_destructive: bool,
+    /// The text to type, if a button is not enough.
+    pub(in crate::operator::admin::console) typed: Option<String>,
+    /// A sentence has to be written.
+    pub(in crate::operator::admin::console) has_sentence: bool,
+    /// The record as it is now: the change is made to nothing else.
+    pub(in crate::operator::admin::console) state: String,
+    /// The page to go to instead.
+    pub(in crate::operator::admin::console) back: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/confirm.html")]
+struct ConfirmPage<'a> {
+    frame: ConsoleFrame<'a>,
+    csrf: String,
+    change: &'a PlannedChange,
+    /// Another text was typed.
+    is_mistyped: bool,
+}
+
+/// A change of a record that is asked for, and made when it is confirmed.
+pub(in crate::operator::admin::console) struct AskedChange<T> {
+    pub(in crate::operator::admin::console) record: T,
+    pub(in crate::operator::admin::console) is_confirmed: bool,
+    /// The record as it was shown.
+    state: String,
+    is_same: Box<dyn Fn(&T) -> bool + Sync>,
+    /// The parameter that names the record, and its page.
+    id: (&'static str, String),
+    page: String,
+}
+
+impl<T> AskedChange<T> {
+    /// Lets the change be made to the record as it was shown, and to no other.
+    pub(in crate::operator::admin::console) fn guard(&self) -> Guard<'_, T> {
+        Some(&*self.is_same)
+    }
+
+    /// The question whether to make it.
+    pub(in crate::operator::admin::console) fn planned(
+        self,
+        title: String,
+        effects: Vec<String>,
+        button: &'static str,
+    ) -> PlannedChange {
+        PlannedChange {
+            title,
+            effects,
+            fields: vec![self.id],
+            button,
+            state: self.state,
+            back: self.page,
+            ..PlannedChange::default()
+        }
+    }
+
+    /// The question whether to make it, if it ends something.
+    pub(in crate::operator::admin::console) fn destructive(
+        self,
+        title: String,
+        effects: Vec<String>,
+        button: &'static str,
+    ) -> PlannedChange {
+        PlannedChange {
+            is_destructive: true,
+            ..self.planned(title, effects, button)
+        }
+    }
+
+    /// Leads to the page of the record, when it is made.
+    pub(in crate::operator::admin::console) fn done(&self) -> OwnResponse {
+        OwnResponse::see_other(format!("{}&done=1", self.page))
+    }
+}
+
+impl ConsoleRequest<'_> {
+    /// The change of the consumer that the request names.
+    pub(in crate::operator::admin::console) async fn change_of_consumer(
+        &self,
+    ) -> Result<AskedChange<Consumer>> {
+        let consumer = self.named_consumer().await?;
+        let id = ("key", consumer.key.to_string());
+        self.asked(consumer, state_of, "/consumer", id)
+    }
+
+    /// The change of the user that the request names.
+    pub(in crate::operator::admin::console) async fn change_of_user(
+        &self,
+    ) -> Result<AskedChange<User>> {
+        let user = self.named_user().await?;
+        let id = ("id", user.id.to_string());
+        self.asked(user, state_of_user, "/user", id)
+    }
+
+    fn asked<T: 'static>(
+        &self,
+        record: T,
+        state_of: fn(&T) -> String,
+        page: &str,
+        id: (&'static str, String),
+    ) -> Result<AskedChange<T>> {
+        let state = state_of(&record);
+        let shown = state.clone();
+        Ok(AskedChange {
+            record,
+            is_confirmed: self.is_confirmed(&state)?,
+            state,
+            is_same: Box::new(move |now| state_of(now) == shown),
+            page: path(page, &[(id.0, &*id.1)]),
+            id,
+        })
+    }
+
+    /// Whether the change is to be made: it was confirmed by a form of this session about the record as it is now.
+    ///
+    /// # Errors
+    /// [`crate::operator::admin::console::Rejected::Stale`], if the record is another one than the form shows.
+    pub(in crate::operator::admin::console) fn is_confirmed(&self, state: &str) -> Result<bool> {
+        let is_sent = self
+            .form
+            .as_ref()
+            .is_some_and(|form| form.field("confirmed").is_some());
+        if is_sent {
+            self.check_form(state)?;
+        }
+        Ok(is_sent)
+    }
+
+    /// Asks for the confirmation of a change.
+    pub(in crate::operator::admin::console) fn confirm(
+        &self,
+        change: &PlannedChange,
+    ) -> OwnResponse {
+        let page = ConfirmPage {
+            frame: self.shell.frame(&*change.title),
+            csrf: self.csrf(&change.state),
+            is_mistyped: self.form.is_some() && change.typed.is_some(),
+            change,
+        };
+        show(200, &page)
+    }
+}
+
+/// A fingerprint of a consumer with its secrets.
+pub(in crate::operator::admin::console) fn state_of(consumer: &Consumer) -> String {
+    let previous = consumer.previous_secret.as_ref();
+    fingerprint(
+        consumer,
+        [Some(&consumer.secret), previous.map(|(secret, _)| secret)],
+    )
+}
+
+/// A fingerprint of a user, without the password's hash, which a login may replace.
+pub(in crate::operator::admin::console) fn state_of_user(user: &User) -> String {
+    fingerprint(user, [None, None])
+}
+
+fn fingerprint(record: &impl Serialize, secrets: [Option<&Secret>; 2]) -> String {
+    let mut whole = json!(record).to_string().into_bytes();
+    for secret in secrets {
+        whole.push(0);
+        whole.extend(secret.map(Secret::expose).unwrap_or_default());
+    }
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, &whole))
+}

@@ -1,0 +1,346 @@
+//! Access tokens: the list with its filters, and revocation.
+
+use std::{net::IpAddr, time::Duration};
+
+use askama::Template;
+
+use super::{change::PlannedChange, consumers::UNUSED};
+use crate::{
+    base::clock::UnixTime,
+    operator::admin::console::{
+        ConsoleRequest, LISTED, Rejected, Result,
+        page::{ConsoleFrame, InputField, show},
+        parts::{Moment, Named, Number, OtherPages, counted, listed, path},
+    },
+    provider::respond::OwnResponse,
+    records::values::{
+        port::{RecordFilter, TokenFilter},
+        record::{AccessToken, TokenBeginning},
+    },
+    telemetry::redact::RedactedToken,
+};
+
+/// The fields of the filter.
+const FILTER: [&str; 3] = ["consumer", "user", "unused_for"];
+
+#[derive(Template)]
+#[template(path = "console/tokens.html")]
+struct TokensPage<'a> {
+    frame: ConsoleFrame<'a>,
+    /// The tokens that were just revoked.
+    revoked: Option<String>,
+    problem: Option<String>,
+    fields: [InputField; 3],
+    unused: String,
+    revoke_all: Option<String>,
+    tokens: Vec<TokenRow>,
+    tokens_of: &'static str,
+    next: Option<OtherPages>,
+}
+
+/// A row of a table of tokens.
+pub(in crate::operator::admin::console) struct TokenRow {
+    pub(in crate::operator::admin::console) token: String,
+    pub(in crate::operator::admin::console) consumer: Named,
+    pub(in crate::operator::admin::console) user: Named,
+    pub(in crate::operator::admin::console) permissions: String,
+    pub(in crate::operator::admin::console) issued: Moment,
+    pub(in crate::operator::admin::console) began: &'static str,
+    pub(in crate::operator::admin::console) last_used: Option<Moment>,
+    pub(in crate::operator::admin::console) last_used_from: Option<IpAddr>,
+    pub(in crate::operator::admin::console) state: &'static str,
+    pub(in crate::operator::admin::console) class: &'static str,
+    /// The time of its end.
+    pub(in crate::operator::admin::console) end: Option<Moment>,
+    /// The link that revokes it.
+    pub(in crate::operator::admin::console) revoke: Option<String>,
+}
+
+impl ConsoleRequest<'_> {
+    /// The filter of the query or the form. A consumer is its key, or a name or a part of either that no other one has, and a
+    /// user likewise.
+    async fn filter(&self) -> Result<TokenFilter> {
+        let manage = &self.backend.manage;
+        let mut filter = TokenFilter::default();
+        let (consumer, user) = (self.field("consumer"), self.field("user"));
+        if !consumer.is_empty() {
+            let known = match consumer.parse() {
+                Ok(key) => manage.consumer(&key).await.ok(),
+                Err(_) => None,
+            };
+            let found = match known {
+                Some(known) => vec![known],
+                None => {
+                    let part = RecordFilter {
+                        q: Some(consumer.to_owned()),
+                        ..RecordFilter::default()
+                    };
+                    manage.consumers(part, None, None, 2).await?
+                }
+            };
+            filter.consumer = match &found[..] {
+                [one] => Some(one.key.clone()),
+                [] => match consumer.parse() {
+                    // One that was removed may have been typed: its tokens are gone too.
+                    Ok(key) => Some(key),
+                    Err(_) => return Err(Rejected::Invalid("No consumer has this in its key, name or description.".to_owned())),
+                },
+                _ => return Err(Rejected::Invalid("Several consumers have this in key, name or description: write more of it, or the key.".to_owned())),
+            };
+        }
+        if !user.is_empty() {
+            filter.user = match manage.user(user).await {
+                Ok(user) => Some(user.id),
+                Err(error) if error.status() >= 500 => return Err(error.into()),
+                Err(error) => {
+                    let part = RecordFilter {
+                        q: Some(user.to_owned()),
+                        ..RecordFilter::default()
+                    };
+                    match (&manage.users(&part, None, 2).await?[..], user.parse()) {
+                        ([one], _) => Some(one.id.clone()),
+                        // One that was removed may have been typed.
+                        ([], Ok(id)) => Some(id),
+                        ([], Err(_)) => return Err(Rejected::Invalid(error.to_string())),
+                        _ => return Err(Rejected::Invalid(
+                            "Several users have this in name or id: write more of it, or the id."
+                                .to_owned(),
+                        )),
+                    }
+                }
+            };
+        }
+        Ok(filter)
+    }
+
+    /// The time without use that a filter asks for, or what is wrong with it.
+    pub(in crate::operator::admin::console) fn unused_for(
+        &self,
+    ) -> (Option<Duration>, Option<String>) {
+        match self.duration("unused_for") {
+            Ok(duration) => (duration, None),
+            Err(_) => {
+                let text =
+                    "Unused for: choose one of the times, or write one such as 90d in the address.";
+                (None, Some(text.to_owned()))
+            }
+        }
+    }
+
+    /// The tokens that were just revoked, in words.
+    pub(in crate::operator::admin::console) fn revoked(&self) -> Option<String> {
+        let count = self.field("revoked").parse::<u64>().ok();
+        count.map(|count| counted(count, "access token"))
+    }
+
+    pub(in crate::operator::admin::console) async fn tokens(&self) -> Result<OwnResponse> {
+        let (unused_for, mut problem) = self.unused_for();
+        let filter = match self.filter().await {
+            Ok(filter) => Some(filter),
+            Err(Rejected::Invalid(text)) => {
+                problem = Some(text);
+                None
+            }
+            Err(other) => return Err(other),
+        };
+        // The list is sorted by last use.
+        let cursor = self.session.opened(self.field("cursor"));
+        let cursor = cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
+        let after = cursor.and_then(|(used, token)| Some((UnixTime(used.parse().ok()?), token)));
+        let manage = &self.backend.manage;
+        let found = match filter.filter(|_| problem.is_none()) {
+            Some(filter) => {
+                manage
+                    .recent_tokens(filter, unused_for, after, LISTED)
+                    .await?
+            }
+            None => Vec::new(),
+        };
+        let filtered = FILTER.map(|name| (name, self.field(name)));
+        let [consumer, user, unused] = filtered;
+        let cursor = |last: &AccessToken| {
+            let used = last.last_used_at.unwrap_or(last.issued_at);
+            self.session.sealed(&format!("{}.{}", used.0, last.token))
+        };
+        let link = |cursor: &str| path("/tokens", &[consumer, user, unused, ("cursor", cursor)]);
+        let has_filter = filtered.iter().any(|(_, value)| !value.is_empty());
+        let may_revoke = has_filter && self.may_write() && problem.is_none();
+        let page = TokensPage {
+            frame: self.shell.frame("Tokens"),
+            revoked: self.revoked(),
+            problem,
+            fields: [
+                InputField::line("consumer", "Consumer: key, or part of its name", consumer.1),
+                InputField::line("user", "User: id, or part of its name", user.1),
+                InputField::choice("unused_for", "Unused for", UNUSED, unused.1),
+            ],
+            unused: path("/tokens", &[consumer, user, ("unused_for", "90d")]),
+            revoke_all: (may_revoke && !found.is_empty())
+                .then(|| path("/tokens/revoke", &filtered)),
+            tokens: self.token_rows(&found).await?,
+            tokens_of: "",
+            next: self.other_pages(&found, cursor, link),
+        };
+        Ok(show(200, &page))
+    }
+
+    pub(in crate::operator::admin::console) async fn token_rows(
+        &self,
+        tokens: &[AccessToken],
+    ) -> Result<Vec<TokenRow>> {
+        let consumers = tokens.iter().map(|token| token.consumer.as_str());
+        let users = tokens.iter().map(|token| token.user.as_str());
+        let names = self.names(consumers, users).await?;
+        let here = self.here(&[]);
+        let row = |token: &AccessToken| {
+            let (state, class, end) = match (token.revoked_at, token.expires_at) {
+                (Some(at), _) => ("revoked", "bad", Some(at)),
+                (None, Some(end)) if self.now >= end => ("expired", "bad", Some(end)),
+                (None, Some(end)) => ("ends", "good", Some(end)),
+                (None, None) => ("valid", "good", None),
+            };
+            let may_revoke = token.revoked_at.is_none() && self.may_write();
+            let revoke = || {
+                let sealed = self.session.sealed(&token.token);
+                path("/token/revoke", &[("token", &sealed), ("back", &here)])
+            };
+            TokenRow {
+                token: RedactedToken(&token.token).to_string(),
+                consumer: names.consumer(token.consumer.as_str()),
+                user: names.user(token.user.as_str()),
+                permissions: listed(&token.permissions),
+                issued: self.moment(token.issued_at),
+                began: match token.began {
+                    TokenBeginning::Consent => "allowed by its user",
+                    TokenBeginning::Issued => "issued by an operator",
+                    TokenBeginning::Imported => "imported",
+                },
+                last_used: token.last_used_at.map(|last| self.moment(last)),
+                last_used_from: token.last_used_from,
+                state,
+                class,
+                end: end.map(|end| self.moment(end)),
+                revoke: may_revoke.then(revoke),
+            }
+        };
+        Ok(tokens.iter().map(row).collect())
+    }
+
+    /// The token of the page's own link, else the one that was typed.
+    pub(in crate::operator::admin::console) fn named_token(&self) -> String {
+        let token = self.field("token");
+        let opened = self.session.opened(token);
+        opened.unwrap_or_else(|| token.to_owned())
+    }
+
+    /// The number of tokens of a filter that are not revoked. Counting stops at `MOST`.
+    pub(in crate::operator::admin::console) async fn counted_tokens(
+        &self,
+        filter: TokenFilter,
+        unused_for: Option<Duration>,
+    ) -> Result<String> {
+        const MOST: u32 = 10_000;
+
+        let count = self.backend.manage.count_tokens(filter, unused_for, MOST);
+        let count = count.await?;
+        Ok(match count < u64::from(MOST) {
+            true => counted(count, "access token"),
+            false => format!("{} or more access tokens", Number(MOST.into())),
+        })
+    }
+
+    /// Revokes one token.
+    pub(in crate::operator::admin::console) async fn revoke_token(&self) -> Result<OwnResponse> {
+        let (manage, by) = (&self.backend.manage, self.actor());
+        let token = manage.token(&self.named_token(), true).await?;
+        let (state, back) = (token.token.clone(), self.back_or("/tokens"));
+        if self.is_confirmed(&state)? {
+            manage.revoke_token(&by, &token, None).await?;
+            return Ok(revoked(&back, 1));
+        }
+        let consumers = std::iter::once(token.consumer.as_str());
+        let users = std::iter::once(token.user.as_str());
+        let names = self.names(consumers, users).await?;
+        let consumer = names.consumer(token.consumer.as_str()).name;
+        let user = names.user(token.user.as_str()).name;
+        let effects = vec![format!(
+            "{consumer} loses access to {user}’s account by this token within a second. This cannot be undone: the user has to agree again."
+        )];
+        Ok(self.confirm(&PlannedChange {
+            title: format!("Revoke the token {}?", RedactedToken(&token.token)),
+            effects,
+            fields: vec![("token", token.token.clone()), ("back", back.clone())],
+            button: "Revoke",
+            is_destructive: true,
+            state,
+            back,
+            ..PlannedChange::default()
+        }))
+    }
+
+    /// Revokes all tokens of a filter.
+    pub(in crate::operator::admin::console) async fn revoke_tokens(&self) -> Result<OwnResponse> {
+        let (manage, by) = (&self.backend.manage, self.actor());
+        let (filter, unused_for) = (self.filter().await?, self.duration("unused_for")?);
+        // What was typed may be a part of a name: the change is about the consumer and the user that it names now.
+        let consumer = filter.consumer.as_ref().map(ToString::to_string);
+        let user = filter.user.as_ref().map(ToString::to_string);
+        let (consumer, user) = (consumer.unwrap_or_default(), user.unwrap_or_default());
+        let values = [&*consumer, &*user, self.field("unused_for")];
+        let [consumer, user, unused] = values;
+        let fields = [0, 1, 2].map(|index| (FILTER[index], values[index]));
+        if values.iter().all(|value| value.is_empty()) {
+            return Err(Rejected::Invalid(
+                "choose a consumer, a user, or for how long tokens are unused".to_owned(),
+            ));
+        }
+        let state = format!("{consumer}\0{user}\0{unused}");
+        let back = self.back_or(&path("/tokens", &fields));
+        if self.is_confirmed(&state)? {
+            let count = manage.revoke_tokens(&by, filter, unused_for).await?;
+            return Ok(revoked(&back, count));
+        }
+        let count = self.counted_tokens(filter, unused_for).await?;
+        let some = |value| {
+            Some(value)
+                .filter(|value: &&str| !value.is_empty())
+                .into_iter()
+        };
+        let names = self.names(some(consumer), some(user)).await?;
+        let of = |label: &str, value: &str, name: String| match value {
+            "" => String::new(),
+            value if value == name => format!(" {label} {value}"),
+            value => format!(" {label} {name} ({value})"),
+        };
+        let what = [
+            of("of the consumer", consumer, names.consumer(consumer).name),
+            of("of the user", user, names.user(user).name),
+            of("unused for", unused, unused.to_owned()),
+        ]
+        .concat();
+        let effects = vec![
+            format!("It revokes {count}{what}, for good, within a second on every replica."),
+            "Consumers that still want access have to ask the users again.".to_owned(),
+        ];
+        Ok(self.confirm(&PlannedChange {
+            title: format!("Revoke {count}?"),
+            effects,
+            fields: (fields
+                .map(|(name, value)| (name, value.to_owned()))
+                .into_iter())
+            .chain([("back", back.clone())])
+            .collect(),
+            button: "Revoke all of them",
+            is_destructive: true,
+            state,
+            back,
+            ..PlannedChange::default()
+        }))
+    }
+}
+
+/// Leads to the page from which tokens were revoked, which says how many were.
+fn revoked(back: &str, count: u64) -> OwnResponse {
+    let joint = if back.contains('?') { '&' } else { '?' };
+    OwnResponse::see_other(format!("{back}{joint}revoked={count}"))
+}

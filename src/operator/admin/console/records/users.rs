@@ -1,0 +1,187 @@
+//! Users: the list, one user, and what can be done with an account.
+
+use askama::Template;
+
+use super::tokens::TokenRow;
+use crate::{
+    base::names::UserId,
+    operator::{
+        admin::console::{
+            ConsoleRequest, LISTED, Rejected, Result,
+            page::{ConsoleFrame, InputField, show},
+            parts::{Moment, Named, Number, OtherPages, Tag, counted, path},
+        },
+        manage::{USER_FIELDS, view},
+    },
+    provider::respond::OwnResponse,
+    records::values::{
+        port::{AuditFilter, RecordFilter, TokenFilter},
+        record::{Session, User},
+    },
+};
+
+/// Sessions on the page of a user.
+const SESSIONS: usize = 100;
+
+#[derive(Template)]
+#[template(path = "console/users.html")]
+struct UsersPage<'a> {
+    frame: ConsoleFrame<'a>,
+    may_write: bool,
+    fields: [InputField; 1],
+    has_filter: bool,
+    users: Vec<UserRow>,
+    next: Option<OtherPages>,
+}
+
+struct UserRow {
+    user: Named,
+    shown_as: String,
+    state: Vec<Tag>,
+    made: Moment,
+}
+
+#[derive(Template)]
+#[template(path = "console/user.html")]
+struct UserPage<'a> {
+    frame: ConsoleFrame<'a>,
+    is_done: bool,
+    revoked: Option<String>,
+    last_acts: Vec<(String, String, Moment)>,
+    /// The link to all acts about it.
+    acts: String,
+    id: &'a str,
+    state: Tag,
+    made: Moment,
+    facts: Vec<(&'static str, String)>,
+    may_write: bool,
+    is_enabled: bool,
+    /// The pauses after failed logins: the number of addresses, and the end of the last one.
+    pauses: Option<(String, Moment)>,
+    /// `?id=` of this user.
+    query: String,
+    sessions_text: String,
+    sessions: Vec<SessionRow>,
+    tokens: Vec<TokenRow>,
+    tokens_of: &'static str,
+    all_tokens: String,
+    revoke_all: String,
+}
+
+struct SessionRow {
+    begun: Moment,
+    ends: Moment,
+    browser: String,
+    system: String,
+}
+
+impl ConsoleRequest<'_> {
+    pub(in crate::operator::admin::console) async fn users(&self) -> Result<OwnResponse> {
+        let q = self.field("q");
+        let filter = RecordFilter {
+            q: (!q.is_empty()).then(|| q.to_owned()),
+            ..RecordFilter::default()
+        };
+        let after: Option<UserId> = self.field("cursor").parse().ok();
+        let manage = &self.backend.manage;
+        let found = manage.users(&filter, after.as_ref(), LISTED).await?;
+        let (throttle, paused) = (
+            &self.backend.throttle,
+            self.backend.throttle.paused(self.now),
+        );
+        let row = |user: &User| {
+            let mut state = vec![Tag::enabled(user.enabled)];
+            if throttle.pauses_of(&user.name, &paused).is_some() {
+                state.push(Tag::new("login paused", "warn"));
+            }
+            UserRow {
+                user: Named::user(user.id.as_str(), &user.name),
+                shown_as: user.display_name.as_deref().unwrap_or("–").to_owned(),
+                state,
+                made: self.moment(user.created_at),
+            }
+        };
+        let page = UsersPage {
+            frame: self.shell.frame("Users"),
+            may_write: self.may_write(),
+            fields: [InputField::line("q", "Part of name or id", q)],
+            has_filter: !q.is_empty(),
+            users: found.iter().map(row).collect(),
+            next: self.other_pages(
+                &found,
+                |last| last.id.to_string(),
+                |cursor| path("/users", &[("q", q), ("cursor", cursor)]),
+            ),
+        };
+        Ok(show(200, &page))
+    }
+
+    /// The user that `id` names.
+    pub(in crate::operator::admin::console) async fn named_user(&self) -> Result<User> {
+        let id: Option<UserId> = self.field("id").parse().ok();
+        let id = id.ok_or(Rejected::NotFound)?;
+        Ok(self.backend.manage.user_of_id(&id).await?)
+    }
+
+    pub(in crate::operator::admin::console) async fn user(&self) -> Result<OwnResponse> {
+        let user = self.named_user().await?;
+        let id = user.id.as_str();
+        let members = view::members(&user);
+        let facts = USER_FIELDS.iter().map(|field| {
+            let text = Some(field.text(&members)).filter(|text| !text.is_empty());
+            (field.label, text.unwrap_or_else(|| "–".to_owned()))
+        });
+        let row = |session: &Session| {
+            let text = |text: &Option<String>| text.as_deref().unwrap_or("–").to_owned();
+            SessionRow {
+                begun: self.moment(session.created_at),
+                ends: self.moment(session.expires_at),
+                browser: text(&session.browser),
+                system: text(&session.system),
+            }
+        };
+        let open = self.backend.manage.sessions(&user.id).await?;
+        let throttle = &self.backend.throttle;
+        let pauses = throttle.pauses_of(&user.name, &throttle.paused(self.now));
+        let filter = TokenFilter {
+            user: Some(user.id.clone()),
+            ..TokenFilter::default()
+        };
+        let page = UserPage {
+            frame: self.shell.frame(&*user.name),
+            is_done: !self.field("done").is_empty(),
+            revoked: self.revoked(),
+            last_acts: self
+                .last_acts(AuditFilter {
+                    user: Some(user.id.to_string()),
+                    ..AuditFilter::default()
+                })
+                .await?,
+            acts: path("/audit", &[("user", id)]),
+            id,
+            state: Tag::enabled(user.enabled),
+            made: self.moment(user.created_at),
+            facts: facts.collect(),
+            may_write: self.may_write(),
+            is_enabled: user.enabled,
+            pauses: pauses.map(|it| {
+                let addresses = match it.addresses {
+                    1 => "1 address".to_owned(),
+                    more => format!("{} addresses", Number(more)),
+                };
+                (addresses, self.moment(it.until))
+            }),
+            query: path("", &[("id", id)]),
+            sessions_text: format!(
+                "{}, the newest first",
+                counted(open.len() as u64, "open session")
+            ),
+            sessions: open.iter().take(SESSIONS).map(row).collect(),
+            tokens: self.some_tokens(filter).await?,
+            tokens_of: "user",
+            all_tokens: path("/tokens", &[("user", id)]),
+            revoke_all: path("/tokens/revoke", &[("user", id), ("back", &self.here(&[]))]),
+        };
+        Ok(show(200, &page))
+    }
+}

@@ -1,0 +1,171 @@
+//! Access tokens, ready to verify; they hold no more than [consumers](super::consumer) do.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+};
+
+use super::{
+    consumer::{ConsumerCredentials, SecretAge, key},
+    field_values::FieldValues,
+    last_use::LastUse,
+    records::CacheEntry,
+    stamp::Stamp,
+};
+use crate::{
+    base::{
+        clock::UnixTime,
+        names::{Permission, UserId},
+        secret::Secret,
+    },
+    oauth::{Key, KeyStates},
+    records::values::record::{AccessToken, TokenUse},
+};
+
+/// An access token with its consumer, ready to verify.
+#[derive(Debug)]
+pub struct AccessCredentials {
+    /// The consumer that it belongs to.
+    pub consumer: Arc<ConsumerCredentials>,
+    /// The identifier.
+    pub token: Box<str>,
+    /// The shared secret.
+    pub secret: Secret,
+    /// The user it acts for.
+    pub user: UserId,
+    /// The permissions of a call with this token: those that the consumer still has.
+    pub granted: Box<[Permission]>,
+    /// [`AccessToken::issued_at`]
+    pub issued_at: UnixTime,
+    /// [`AccessToken::expires_at`]
+    pub expires_at: Option<UnixTime>,
+    /// It was revoked.
+    pub is_revoked: bool,
+    values: Option<FieldValues>,
+    states: KeyStates,
+    /// The states under the consumer's previous secret.
+    previous_states: OnceLock<Box<KeyStates>>,
+    last_use: LastUse<Option<IpAddr>>,
+    stamp: Stamp,
+}
+
+impl AccessCredentials {
+    /// Those of a record, in no cache.
+    pub fn outside_cache(token: AccessToken, consumer: Arc<ConsumerCredentials>) -> Self {
+        Self::new(token, consumer, Stamp::outside())
+    }
+
+    pub(super) fn new(
+        token: AccessToken,
+        consumer: Arc<ConsumerCredentials>,
+        stamp: Stamp,
+    ) -> Self {
+        // The consumer's own names, so that its tokens share their memory.
+        let of_consumer = |permission| consumer.permissions.iter().find(|own| *own == permission);
+        let granted = token.permissions.iter().filter_map(of_consumer).cloned();
+        let granted: Box<[Permission]> = granted.collect();
+        Self {
+            values: FieldValues::new(Some(&token.user), &consumer.key, &granted).ok(),
+            consumer,
+            token: token.token.into(),
+            secret: token.secret,
+            user: token.user,
+            granted,
+            issued_at: token.issued_at,
+            expires_at: token.expires_at,
+            is_revoked: token.revoked_at.is_some(),
+            states: KeyStates::default(),
+            previous_states: OnceLock::new(),
+            last_use: LastUse::written(token.last_used_at, token.last_used_from),
+            stamp,
+        }
+    }
+
+    /// The values of the identity headers of a call with this token; `None` if they are not valid in a field.
+    pub const fn field_values(&self) -> Option<&FieldValues> {
+        self.values.as_ref()
+    }
+
+    /// The keys of calls with this token, in the order of [`ConsumerCredentials::secrets`].
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, Key<'_>)> {
+        self.consumer.secrets(now).map(|(age, secret)| {
+            let states = match age {
+                SecretAge::Current => &self.states,
+                SecretAge::Previous => self.previous_states.get_or_init(Box::default),
+            };
+            let own = self.secret.expose();
+            (age, key(secret.expose(), Some(own), states))
+        })
+    }
+
+    /// The last use known here, written or not.
+    pub fn last_used(&self) -> Option<UnixTime> {
+        self.last_use.at()
+    }
+
+    /// Notes a use; `true` if it has to be put on the list of those to write.
+    pub(super) fn touch(&self, now: UnixTime, from: Option<IpAddr>) -> bool {
+        self.last_use.note(now, 0, from)
+    }
+
+    /// Notes the last use that a former entry knows, in the same way.
+    pub(super) fn touch_as(&self, former: &Self) -> bool {
+        let used = former.last_use.get();
+        used.is_some_and(|(at, _, from)| self.touch(at, from))
+    }
+
+    /// Takes the use for writing.
+    pub(super) fn take_use(&self) -> Option<TokenUse> {
+        let (last_used_at, _, last_used_from) = self.last_use.take()?;
+        Some(TokenUse {
+            token: self.token.clone().into(),
+            last_used_at,
+            last_used_from,
+        })
+    }
+}
+
+impl CacheEntry for AccessCredentials {
+    fn key(&self) -> &[u8] {
+        self.token.as_bytes()
+    }
+
+    fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    fn put_use_back(&self) -> bool {
+        self.last_use.put_back()
+    }
+
+    fn inherit_from(&self, old: &Self) -> bool {
+        // Every field is named, so that the compiler asks about a new one.
+        let Self {
+            consumer,
+            token,
+            secret,
+            user,
+            granted,
+            issued_at,
+            expires_at,
+            is_revoked,
+            // Made from the others.
+            values: _,
+            states: _,
+            previous_states: _,
+            last_use,
+            stamp: _,
+        } = self;
+        // Each may know a use that the other does not: one from another process, one not written yet.
+        last_use.learn_from(&old.last_use);
+        old.last_use.learn_from(last_use);
+        Arc::ptr_eq(consumer, &old.consumer)
+            && *token == old.token
+            && *secret == old.secret
+            && *user == old.user
+            && *granted == old.granted
+            && *issued_at == old.issued_at
+            && *expires_at == old.expires_at
+            && *is_revoked == old.is_revoked
+    }
+}

@@ -1,0 +1,259 @@
+//! Consumers, ready to verify.
+//!
+//! There may be a million of them and of access tokens, so they hold only the fields that verification needs: with the overhead
+//! of the cache and all else that their use leaves in memory, a consumer and a token together stay below 1,950 bytes.
+
+use std::{net::IpAddr, sync::OnceLock};
+
+use super::{field_values::FieldValues, last_use::LastUse, records::CacheEntry, stamp::Stamp};
+use crate::{
+    base::{
+        clock::UnixTime,
+        names::{ConsumerKey, Permission},
+        network::{self, Network},
+        rate::Rate,
+        secret::Secret,
+    },
+    oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
+    records::values::record::{BodyHash, Consumer, ConsumerUse, Dialect},
+};
+
+/// A consumer, ready to verify.
+#[derive(Debug)]
+pub struct ConsumerCredentials {
+    /// [`Consumer::key`]
+    pub key: ConsumerKey,
+    /// [`Consumer::secret`]
+    pub secret: Secret,
+    /// [`Consumer::callbacks`]
+    pub callbacks: Box<[String]>,
+    /// [`Consumer::permissions`]
+    pub permissions: Box<[Permission]>,
+    /// [`Consumer::dialect`]
+    pub dialect: Option<Dialect>,
+    rsa_public_key: Option<Box<str>>,
+    /// The RSA key, if there is one that can be read.
+    pub rsa: Option<Box<RsaPublicKey>>,
+    /// [`Consumer::rsa_only`]
+    pub rsa_only: bool,
+    /// [`Consumer::accept`]
+    pub accept: DeviationSet,
+    /// [`Consumer::pinned`]
+    pub pinned: Box<[Pinned]>,
+    /// [`Consumer::body_hash`] is [`BodyHash::Required`].
+    pub needs_body_hash: bool,
+    from: Box<[Network]>,
+    /// [`Consumer::rate`]
+    pub rate: Option<Rate>,
+    /// [`Consumer::enforce`]
+    pub enforce: bool,
+    /// [`Consumer::enabled`], which no consumer is that waits for approval.
+    pub enabled: bool,
+    /// [`Consumer::previous_secret`]
+    pub previous_secret: Option<(Secret, UnixTime)>,
+    // Most calls bring a token, which has values and states of its own. So these are made when they are first needed.
+    values: OnceLock<Option<Box<FieldValues>>>,
+    /// The states of [`Self::secrets`].
+    states: OnceLock<Box<[SecretStates; 2]>>,
+    last_use: LastUse<()>,
+    stamp: Stamp,
+}
+
+/// The kind of use that is a Bearer token; those of signatures are smaller.
+const BY_BEARER: u8 = u8::MAX;
+
+/// Which secret of a consumer it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretAge {
+    /// The one that the consumer has.
+    Current,
+    /// The one that it replaced.
+    Previous,
+}
+
+/// The HMAC states of one secret for calls without a token.
+#[derive(Debug, Default)]
+struct SecretStates {
+    joined: KeyStates,
+    alone: KeyStates,
+}
+
+impl ConsumerCredentials {
+    /// Those of a record, in no cache.
+    pub fn outside_cache(consumer: Consumer) -> Self {
+        Self::new(consumer, Stamp::outside())
+    }
+
+    pub(super) fn new(consumer: Consumer, stamp: Stamp) -> Self {
+        let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
+            // The key was checked when it was registered, so another program has changed it. The secret still works.
+            RsaPublicKey::from_pem(pem)
+                .inspect_err(|error| {
+                    tracing::error!(consumer = %consumer.key, %error, "the RSA key in the store cannot be used");
+                })
+                .ok()
+        });
+        let enabled = consumer.enabled && !consumer.is_unapproved();
+        Self {
+            key: consumer.key,
+            secret: consumer.secret,
+            callbacks: consumer.callbacks.into(),
+            permissions: consumer.permissions.into(),
+            dialect: consumer.dialect,
+            rsa_public_key: consumer.rsa_public_key.map(String::into_boxed_str),
+            rsa: rsa.map(Box::new),
+            rsa_only: consumer.rsa_only,
+            accept: consumer.accept.into_iter().collect(),
+            pinned: consumer.pinned.into(),
+            needs_body_hash: consumer.body_hash == Some(BodyHash::Required),
+            from: consumer.from.into(),
+            rate: consumer.rate,
+            enforce: consumer.enforce,
+            enabled,
+            previous_secret: consumer.previous_secret,
+            values: OnceLock::new(),
+            states: OnceLock::new(),
+            last_use: LastUse::default(),
+            stamp,
+        }
+    }
+
+    /// Whether it may call from there.
+    pub fn may_call_from(&self, address: Option<IpAddr>) -> bool {
+        network::admit(self.from.iter().map(|network| &network.0), address)
+    }
+
+    /// The values of the identity headers of a call without a token; `None` if they are not valid in a field.
+    pub fn field_values(&self) -> Option<&FieldValues> {
+        let make = || FieldValues::new(None, &self.key, &self.permissions).ok();
+        let values = self.values.get_or_init(|| make().map(Box::new));
+        values.as_deref()
+    }
+
+    /// The secrets that verify: the current one, and the one before while its grace lasts.
+    pub fn secrets(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, &Secret)> {
+        let previous = self.previous_secret.as_ref();
+        let graced = previous.filter(move |(_, until)| now < *until);
+        let graced = graced.map(|(secret, _)| (SecretAge::Previous, secret));
+        std::iter::once((SecretAge::Current, &self.secret)).chain(graced)
+    }
+
+    /// The keys of calls without a token, in the order of [`Self::secrets`].
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, Key<'_>)> {
+        let secrets = self.secrets(now).zip(self.states());
+        secrets
+            .map(|((age, secret), states)| (age, key(secret.expose(), Some(b""), &states.joined)))
+    }
+
+    /// As [`Self::keys`], for the key that the service's description defines: the secret without `&`.
+    pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, Key<'_>)> {
+        let secrets = self.secrets(now).zip(self.states());
+        secrets.map(|((age, secret), states)| (age, key(secret.expose(), None, &states.alone)))
+    }
+
+    /// Notes a use; `true` if it has to be put on the list of those to write.
+    pub(super) fn touch(&self, now: UnixTime, method: SignatureMethod, dialect: Dialect) -> bool {
+        self.last_use
+            .note(now, (method as u8) << 1 | dialect as u8, ())
+    }
+
+    /// Notes a use of a Bearer token in the same way.
+    pub(super) fn touch_by_bearer(&self, now: UnixTime) -> bool {
+        self.last_use.note(now, BY_BEARER, ())
+    }
+
+    /// Takes the use for writing.
+    pub(super) fn take_use(&self) -> Option<ConsumerUse> {
+        let (last_used_at, how, ()) = self.last_use.take()?;
+        let (method, dialect) = match how {
+            BY_BEARER => ("Bearer", None),
+            _ => {
+                let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
+                let dialect = match how & 1 {
+                    0 => Dialect::Rfc5849,
+                    _ => Dialect::Legacy,
+                };
+                (method.as_str(), Some(dialect))
+            }
+        };
+        Some(ConsumerUse {
+            consumer: self.key.clone(),
+            last_used_at,
+            method: Some(method.to_owned()),
+            dialect,
+        })
+    }
+
+    fn states(&self) -> &[SecretStates; 2] {
+        self.states.get_or_init(Box::default)
+    }
+}
+
+impl CacheEntry for ConsumerCredentials {
+    fn key(&self) -> &[u8] {
+        self.key.as_str().as_bytes()
+    }
+
+    fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    fn put_use_back(&self) -> bool {
+        self.last_use.put_back()
+    }
+
+    fn inherit_from(&self, old: &Self) -> bool {
+        // Every field is named, so that the compiler asks about a new one.
+        let Self {
+            key,
+            secret,
+            callbacks,
+            permissions,
+            dialect,
+            rsa_public_key,
+            rsa_only,
+            accept,
+            pinned,
+            needs_body_hash,
+            from,
+            rate,
+            enforce,
+            enabled,
+            previous_secret,
+            // Made from the others.
+            rsa: _,
+            values: _,
+            states: _,
+            last_use: _,
+            stamp: _,
+        } = self;
+        *key == old.key
+            && *secret == old.secret
+            && *callbacks == old.callbacks
+            && *permissions == old.permissions
+            && *dialect == old.dialect
+            && *rsa_public_key == old.rsa_public_key
+            && *rsa_only == old.rsa_only
+            && *accept == old.accept
+            && *pinned == old.pinned
+            && *needs_body_hash == old.needs_body_hash
+            && *from == old.from
+            && *rate == old.rate
+            && *enforce == old.enforce
+            && *enabled == old.enabled
+            && *previous_secret == old.previous_secret
+    }
+}
+
+/// The key of these secrets, with its HMAC states.
+pub(super) const fn key<'a>(
+    consumer_secret: &'a [u8],
+    token_secret: Option<&'a [u8]>,
+    states: &'a KeyStates,
+) -> Key<'a> {
+    Key {
+        consumer_secret,
+        token_secret,
+        states,
+    }
+}
