@@ -2,7 +2,13 @@
 
 #![no_main]
 
-use countersign::{base::secret::Secret, oauth::{BaseString, DeviationSet, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod, SigningKey, sign, verify}};
+use countersign::{
+    base::secret::Secret,
+    oauth::{
+        BaseString, DeviationSet, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod,
+        SigningKey, sign, verify,
+    },
+};
 use countersign_fuzz as model;
 use libfuzzer_sys::fuzz_target;
 
@@ -14,10 +20,16 @@ fuzz_target!(|input: &[u8]| {
     let header = [b"OAuth ", line()].concat();
 
     let mut parameters = Parameters::new();
-    let read = [parameters.read_header(&header), parameters.read_query(query), parameters.read_body(body)];
-    let (Some(in_header), Some(in_query), Some(in_body)) =
-        (model::header(&header), model::form(query), model::form(body))
-    else {
+    let read = [
+        parameters.read_header(&header),
+        parameters.read_query(query),
+        parameters.read_body(body),
+    ];
+    let (Some(in_header), Some(in_query), Some(in_body)) = (
+        model::header(&header),
+        model::form(query),
+        model::form(body),
+    ) else {
         assert!(read.iter().any(Result::is_err));
         return;
     };
@@ -37,18 +49,28 @@ fuzz_target!(|input: &[u8]| {
         ..right
     };
     let oauth = |pairs: &[model::Pair]| -> Vec<model::Pair> {
-        pairs.iter().filter(|(name, _)| name.starts_with(b"oauth_")).cloned().collect()
+        pairs
+            .iter()
+            .filter(|(name, _)| name.starts_with(b"oauth_"))
+            .cloned()
+            .collect()
     };
     let all = [&in_header[..], &in_query, &in_body].concat();
     let signed = [oauth(&in_header), oauth(&in_query), in_body].concat();
     let uri = "https://api.example.com:8443";
     assert_eq!(right.to_vec(), model::base_string(method, uri, path, &all));
-    assert_eq!(described.to_vec(), model::base_string(method, uri, path, &signed));
+    assert_eq!(
+        described.to_vec(),
+        model::base_string(method, uri, path, &signed)
+    );
 
     let key = SigningKey::new(&Secret::from("consumer"), &Secret::from("token"));
     let method = SignatureMethod::HmacSha1;
     let signature = sign(method, &key, &right).expect("HMAC needs no private key");
     assert!(verify(method, &key, None, &right, signature.as_bytes()).is_ok());
     let same = right.to_vec() == described.to_vec();
-    assert_eq!(verify(method, &key, None, &described, signature.as_bytes()).is_ok(), same);
+    assert_eq!(
+        verify(method, &key, None, &described, signature.as_bytes()).is_ok(),
+        same
+    );
 });

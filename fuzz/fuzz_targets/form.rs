@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use countersign::oauth::{MethodSet, Parameters, LocationRule, Selection};
+use countersign::oauth::{LocationRule, MethodSet, Parameters, Selection};
 use countersign_fuzz as model;
 use libfuzzer_sys::fuzz_target;
 
@@ -19,7 +19,11 @@ fuzz_target!(|input: &[u8]| {
         match model::form(input) {
             None => {
                 assert!(read.is_err());
-                assert!(parameters.protocol(MethodSet::ALL, LocationRule::OneLocation).is_err());
+                assert!(
+                    parameters
+                        .protocol(MethodSet::ALL, LocationRule::OneLocation)
+                        .is_err()
+                );
             }
             Some(expected) => {
                 assert!(read.is_ok());
@@ -28,11 +32,21 @@ fuzz_target!(|input: &[u8]| {
                     .map(|parameter| (parameter.name.to_vec(), parameter.value.to_vec()))
                     .collect();
                 assert_eq!(found, expected);
-                assert_eq!(parameters.normalized(Selection::Rfc5849), model::normalized(&expected));
-                if let Ok(protocol) = parameters.protocol(MethodSet::ALL, LocationRule::OneLocation) {
-                    let nonces: Vec<_> = expected.iter().filter(|(name, _)| name == b"oauth_nonce").collect();
+                assert_eq!(
+                    parameters.normalized(Selection::Rfc5849),
+                    model::normalized(&expected)
+                );
+                if let Ok(protocol) = parameters.protocol(MethodSet::ALL, LocationRule::OneLocation)
+                {
+                    let nonces: Vec<_> = expected
+                        .iter()
+                        .filter(|(name, _)| name == b"oauth_nonce")
+                        .collect();
                     assert!(nonces.len() <= 1);
-                    assert_eq!(protocol.nonce.map(|nonce| nonce.as_bytes()), nonces.first().map(|(_, value)| &value[..]));
+                    assert_eq!(
+                        protocol.nonce.map(|nonce| nonce.as_bytes()),
+                        nonces.first().map(|(_, value)| &value[..])
+                    );
                 }
             }
         }

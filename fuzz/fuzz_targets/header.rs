@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use countersign::oauth::{MethodSet, Parameters, LocationRule, is_oauth_scheme};
+use countersign::oauth::{LocationRule, MethodSet, Parameters, is_oauth_scheme};
 use countersign_fuzz as model;
 use libfuzzer_sys::fuzz_target;
 
@@ -18,7 +18,11 @@ fn check(value: &[u8]) {
     match model::header(value) {
         None => {
             assert!(read.is_err());
-            assert!(parameters.protocol(MethodSet::ALL, LocationRule::OneLocation).is_err());
+            assert!(
+                parameters
+                    .protocol(MethodSet::ALL, LocationRule::OneLocation)
+                    .is_err()
+            );
         }
         Some(expected) => {
             assert!(is_oauth_scheme(value));

@@ -2,7 +2,10 @@
 
 #![no_main]
 
-use countersign::{base::clock::UnixTime, cli::transfer::fuzzing::{read, write}};
+use countersign::{
+    base::clock::UnixTime,
+    cli::transfer::fuzzing::{read, write},
+};
 use libfuzzer_sys::fuzz_target;
 
 const NOW: UnixTime = UnixTime(1_700_000_000);

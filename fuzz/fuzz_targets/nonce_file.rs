@@ -19,7 +19,12 @@ fuzz_target!(|input: &[u8]| {
     };
     let records: Vec<(u64, u64)> = rest
         .chunks_exact(3)
-        .map(|bytes| (1 + u64::from(bytes[0]) << bytes[1] % 32, u64::from(bytes[2])))
+        .map(|bytes| {
+            (
+                1 + u64::from(bytes[0]) << bytes[1] % 32,
+                u64::from(bytes[2]),
+            )
+        })
         .collect();
     let mut bytes = fuzzing::log(&records);
     fs::write(&log, &bytes).expect("room");
@@ -32,5 +37,8 @@ fuzz_target!(|input: &[u8]| {
         bytes[at] ^= value;
     }
     fs::write(&log, &bytes).expect("room");
-    assert!(fuzzing::read(&state, &log).is_err(), "taken for whole: {records:?}");
+    assert!(
+        fuzzing::read(&state, &log).is_err(),
+        "taken for whole: {records:?}"
+    );
 });

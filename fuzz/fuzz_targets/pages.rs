@@ -22,14 +22,25 @@ fuzz_target!(|input: &[u8]| {
 
 fn form(body: &[u8]) {
     let expected: Vec<(Cow<'_, str>, Cow<'_, str>)> = form_urlencoded::parse(body).collect();
-    let names: BTreeMap<&str, &str> = expected.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let names: BTreeMap<&str, &str> = expected
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
     // `url` replaces bytes that are not UTF-8, and so cannot distinguish them from a replacement character that was sent.
-    let replaced = expected.iter().any(|(name, value)| name.contains('\u{fffd}') || value.contains('\u{fffd}'));
+    let replaced = expected
+        .iter()
+        .any(|(name, value)| name.contains('\u{fffd}') || value.contains('\u{fffd}'));
     match fuzzing::form(body, names.keys().copied()) {
         Some(values) => {
             assert!(values.len() == expected.len() && expected.len() <= 32);
             if !replaced {
-                assert_eq!(values, names.values().map(|value| Some((*value).to_owned())).collect::<Vec<_>>());
+                assert_eq!(
+                    values,
+                    names
+                        .values()
+                        .map(|value| Some((*value).to_owned()))
+                        .collect::<Vec<_>>()
+                );
             }
         }
         None => assert!(replaced || names.len() < expected.len() || expected.len() > 32),
@@ -45,8 +56,12 @@ fn cookie(field: &[u8]) {
             .flat_map(|field| field.split(|&byte| byte == b';'))
             .filter_map(|pair| {
                 let pair = pair.trim_ascii();
-                let end = pair.iter().position(|&byte| byte == b'=').unwrap_or(pair.len());
-                (pair[..end].trim_ascii_end() == name).then(|| pair.get(end + 1..).unwrap_or_default())
+                let end = pair
+                    .iter()
+                    .position(|&byte| byte == b'=')
+                    .unwrap_or(pair.len());
+                (pair[..end].trim_ascii_end() == name)
+                    .then(|| pair.get(end + 1..).unwrap_or_default())
             })
             .collect();
         let good = |value: &&[u8]| value.len() == 43 && value.iter().all(u8::is_ascii_alphanumeric);
@@ -61,7 +76,10 @@ fn cookie(field: &[u8]) {
             };
             headers.append(header::COOKIE, field);
         }
-        assert_eq!(fuzzing::cookie(&headers, "countersign").as_deref(), expected);
+        assert_eq!(
+            fuzzing::cookie(&headers, "countersign").as_deref(),
+            expected
+        );
     }
 }
 
@@ -69,9 +87,18 @@ fn return_to(wanted: &str) {
     let Some(path) = fuzzing::local_path(wanted) else {
         return;
     };
-    assert!(path.starts_with('/') && !path.starts_with("//") && path.bytes().all(|byte| byte.is_ascii_graphic()), "{path:?}");
+    assert!(
+        path.starts_with('/')
+            && !path.starts_with("//")
+            && path.bytes().all(|byte| byte.is_ascii_graphic()),
+        "{path:?}"
+    );
     let base = Url::parse(ORIGIN).expect("a URL");
     let target = base.join(&path).expect("a path");
     assert_eq!(target.origin(), base.origin());
-    assert_eq!(fuzzing::local_path(&path).as_deref(), Some(&*path), "it is its own");
+    assert_eq!(
+        fuzzing::local_path(&path).as_deref(),
+        Some(&*path),
+        "it is its own"
+    );
 }

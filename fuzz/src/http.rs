@@ -12,7 +12,9 @@ pub enum Found<T> {
 }
 
 fn is_text(bytes: &[u8]) -> bool {
-    bytes.iter().all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
+    bytes
+        .iter()
+        .all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
 }
 
 /// Reads a chunked body from the front: its data and its length in bytes.
@@ -21,11 +23,16 @@ pub fn chunked(input: &[u8]) -> Found<(Vec<u8>, usize)> {
     let mut at = 0;
     loop {
         // chunk-size [ chunk-ext ] CRLF
-        let digits = input[at..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let digits = input[at..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_hexdigit())
+            .count();
         if digits > 15 {
             return Found::Wrong;
         }
-        let size = std::str::from_utf8(&input[at..at + digits]).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
+        let size = std::str::from_utf8(&input[at..at + digits])
+            .ok()
+            .and_then(|text| u64::from_str_radix(text, 16).ok());
         at += digits;
         match (input.get(at), size) {
             (None, _) => return Found::Incomplete,
@@ -96,7 +103,10 @@ pub fn pieces<'a>(input: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
     let mut rest = input;
     let mut cuts = cuts.iter().cycle();
     while !rest.is_empty() {
-        let length = cuts.next().map_or(rest.len(), |&cut| usize::from(cut % 16) + 1).min(rest.len());
+        let length = cuts
+            .next()
+            .map_or(rest.len(), |&cut| usize::from(cut % 16) + 1)
+            .min(rest.len());
         let (piece, behind) = rest.split_at(length);
         pieces.push(piece);
         rest = behind;

@@ -17,7 +17,11 @@ pub fn encode(plain: &[u8]) -> Vec<u8> {
         };
         (0..=u8::MAX).map(coded).collect()
     });
-    plain.iter().flat_map(|&byte| &CODED[usize::from(byte)]).copied().collect()
+    plain
+        .iter()
+        .flat_map(|&byte| &CODED[usize::from(byte)])
+        .copied()
+        .collect()
 }
 
 /// Decodes, or fails at a `%` without two hexadecimal digits; with `form`, a `+` is a space.
@@ -31,7 +35,11 @@ pub fn decode(coded: &[u8], form: bool) -> Option<Vec<u8>> {
             out.push(u8::try_from(high * 16 + low).ok()?);
             at += 3;
         } else {
-            out.push(if form && coded[at] == b'+' { b' ' } else { coded[at] });
+            out.push(if form && coded[at] == b'+' {
+                b' '
+            } else {
+                coded[at]
+            });
             at += 1;
         }
     }
@@ -76,7 +84,11 @@ pub fn header(field_value: &[u8]) -> Option<Vec<Pair>> {
         while text.front().is_some_and(|&byte| byte != b'=') {
             name.extend(text.pop_front());
         }
-        if name.is_empty() || !name.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)) {
+        if name.is_empty()
+            || !name
+                .iter()
+                .all(|&byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        {
             return None;
         }
         let name = decode(&name, false)?;
@@ -117,7 +129,10 @@ pub fn normalized(pairs: &[Pair]) -> Vec<u8> {
         .map(|(name, value)| (encode(name), encode(value)))
         .collect();
     encoded.sort();
-    let joined: Vec<Vec<u8>> = encoded.iter().map(|(name, value)| [&name[..], b"=", value].concat()).collect();
+    let joined: Vec<Vec<u8>> = encoded
+        .iter()
+        .map(|(name, value)| [&name[..], b"=", value].concat())
+        .collect();
     joined.join(&b'&')
 }
 
@@ -125,5 +140,10 @@ pub fn normalized(pairs: &[Pair]) -> Vec<u8> {
 pub fn base_string(method: &[u8], origin: &str, path: &[u8], pairs: &[Pair]) -> Vec<u8> {
     let path = if path.is_empty() { b"/" } else { path };
     let uri = [origin.as_bytes(), path].concat();
-    [encode(&method.to_ascii_uppercase()), encode(&uri), encode(&normalized(pairs))].join(&b'&')
+    [
+        encode(&method.to_ascii_uppercase()),
+        encode(&uri),
+        encode(&normalized(pairs)),
+    ]
+    .join(&b'&')
 }

@@ -57,7 +57,10 @@ enum Length {
 
 impl Request {
     fn all(&self, name: &str) -> Vec<&[u8]> {
-        let same = self.fields.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));
+        let same = self
+            .fields
+            .iter()
+            .filter(|(found, _)| found.eq_ignore_ascii_case(name));
         same.map(|(_, value)| &**value).collect()
     }
 
@@ -79,7 +82,12 @@ impl Request {
             (None, None) => Length::Bytes(0),
             (Some(length), None) => {
                 assert!(length.iter().all(u8::is_ascii_digit), "{length:?}");
-                Length::Bytes(std::str::from_utf8(length).expect("digits").parse().expect("a length"))
+                Length::Bytes(
+                    std::str::from_utf8(length)
+                        .expect("digits")
+                        .parse()
+                        .expect("a length"),
+                )
             }
             (None, Some(coding)) => {
                 assert_eq!(coding, b"chunked");
@@ -92,7 +100,15 @@ impl Request {
 
 /// The name as the most lenient API might read it.
 fn folded(name: &str) -> String {
-    name.chars().map(|found| if found.is_ascii_alphanumeric() { found.to_ascii_lowercase() } else { '-' }).collect()
+    name.chars()
+        .map(|found| {
+            if found.is_ascii_alphanumeric() {
+                found.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
+        .collect()
 }
 
 /// The head at the front, and its length; nothing if it is incomplete.
@@ -112,13 +128,21 @@ fn head(input: &[u8]) -> Option<(Request, usize)> {
             b'\0' => true,
             _ => false,
         };
-        assert!(!lone, "a lone {byte:#x} in {:?}", String::from_utf8_lossy(bytes));
+        assert!(
+            !lone,
+            "a lone {byte:#x} in {:?}",
+            String::from_utf8_lossy(bytes)
+        );
     }
     assert_eq!(parsed.version, Some(1));
     let request = Request {
         method: parsed.method.expect("complete").to_owned(),
         target: parsed.path.expect("complete").as_bytes().to_vec(),
-        fields: parsed.headers.iter().map(|field| (field.name.to_owned(), field.value.to_vec())).collect(),
+        fields: parsed
+            .headers
+            .iter()
+            .map(|field| (field.name.to_owned(), field.value.to_vec()))
+            .collect(),
     };
     Some((request, length))
 }
@@ -137,7 +161,10 @@ fn body(request: &Request, input: &[u8]) -> Option<(Vec<u8>, usize)> {
 /// The pairs without credentials.
 fn plain(pairs: Option<Vec<Pair>>) -> Vec<Pair> {
     let pairs = pairs.expect("what was verified can be decoded");
-    assert!(!pairs.iter().any(|(name, _)| name.starts_with(b"oauth_")), "credentials: {pairs:?}");
+    assert!(
+        !pairs.iter().any(|(name, _)| name.starts_with(b"oauth_")),
+        "credentials: {pairs:?}"
+    );
     pairs
 }
 
@@ -151,15 +178,30 @@ pub fn permitted(mut input: &[u8]) -> [usize; 2] {
             return counts;
         };
         let only = |name: &str| {
-            let mut values = parsed.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
-            let value = values.next().map(|field| std::str::from_utf8(field.value).expect("ASCII"));
+            let mut values = parsed
+                .headers
+                .iter()
+                .filter(|field| field.name.eq_ignore_ascii_case(name));
+            let value = values
+                .next()
+                .map(|field| std::str::from_utf8(field.value).expect("ASCII"));
             assert!(values.next().is_none(), "{name} is given more than once");
             value
         };
         if parsed.code == Some(200) {
-            let names = ["x-auth-kind", "x-auth-consumer", "x-auth-user", "x-auth-permissions"];
+            let names = [
+                "x-auth-kind",
+                "x-auth-consumer",
+                "x-auth-user",
+                "x-auth-permissions",
+            ];
             match names.map(|name| only(name).expect("an identity header, empty or not")) {
-                ["consumer", template::CONSUMER, template::USER, template::PERMISSION] => counts[0] += 1,
+                [
+                    "consumer",
+                    template::CONSUMER,
+                    template::USER,
+                    template::PERMISSION,
+                ] => counts[0] += 1,
                 ["application", template::CONSUMER, "", template::PERMISSION] => counts[1] += 1,
                 ["user", "", template::USER, ""] | ["anonymous", "", "", ""] => {}
                 other => panic!("{other:?}"),
@@ -175,12 +217,18 @@ impl Api {
     pub fn judge_permitted(&self, described: [usize; 2]) {
         self.described.set(described.iter().sum());
         let (signed, seen) = (self.signed.borrow(), self.seen.borrow());
-        for (bearer, described) in [Bearer::Consumer, Bearer::Application].into_iter().zip(described) {
+        for (bearer, described) in [Bearer::Consumer, Bearer::Application]
+            .into_iter()
+            .zip(described)
+        {
             let left = |(number, signed): &(usize, &Signed)| {
                 signed.bearer == bearer && signed.is_describable() && !seen.contains_key(number)
             };
             let left = signed.iter().enumerate().filter(left).count();
-            assert!(described <= left, "{described} descriptions of {bearer:?} pass, and {left} may");
+            assert!(
+                described <= left,
+                "{described} descriptions of {bearer:?} pass, and {left} may"
+            );
         }
     }
 
@@ -202,12 +250,20 @@ impl Api {
                 if let Some(found) = head(&input) {
                     break found;
                 }
-                if stream.read_buf(&mut input).await.is_ok_and(|read| read == 0) {
+                if stream
+                    .read_buf(&mut input)
+                    .await
+                    .is_ok_and(|read| read == 0)
+                {
                     return;
                 }
             };
             input.drain(..length);
-            let turn = self.turns.borrow_mut().pop_front().unwrap_or(Turn::Usual(0));
+            let turn = self
+                .turns
+                .borrow_mut()
+                .pop_front()
+                .unwrap_or(Turn::Usual(0));
             let answers_early = matches!(turn, Turn::Usual(1 | 2));
             let mut early = None;
             if !request.is_form() {
@@ -220,7 +276,11 @@ impl Api {
                 if let Some(found) = body(&request, &input) {
                     break found;
                 }
-                if stream.read_buf(&mut input).await.is_ok_and(|read| read == 0) {
+                if stream
+                    .read_buf(&mut input)
+                    .await
+                    .is_ok_and(|read| read == 0)
+                {
                     return;
                 }
             };
@@ -246,14 +306,28 @@ impl Api {
     /// Checks that the request is one that was verified; returns its number if it was a signed one.
     fn judge(&self, request: &Request, body: Option<&[u8]>, served: usize) -> Option<usize> {
         for (name, value) in &request.fields {
-            let known = ["x-auth-user", "x-auth-consumer", "x-auth-permissions", "x-auth-kind", "authorization", "cookie"];
+            let known = [
+                "x-auth-user",
+                "x-auth-consumer",
+                "x-auth-permissions",
+                "x-auth-kind",
+                "authorization",
+                "cookie",
+            ];
             let folded = folded(name);
-            assert!(!known.contains(&&*folded) || name.eq_ignore_ascii_case(&folded), "{name} passes for another");
+            assert!(
+                !known.contains(&&*folded) || name.eq_ignore_ascii_case(&folded),
+                "{name} passes for another"
+            );
             let text = String::from_utf8_lossy(value);
             match &*folded {
-                "authorization" => assert!(!text.to_ascii_lowercase().starts_with("oauth"), "{text}"),
+                "authorization" => {
+                    assert!(!text.to_ascii_lowercase().starts_with("oauth"), "{text}")
+                }
                 "cookie" => {
-                    let mut names = text.split(';').map(|pair| pair.split('=').next().unwrap_or_default().trim());
+                    let mut names = text
+                        .split(';')
+                        .map(|pair| pair.split('=').next().unwrap_or_default().trim());
                     assert!(!names.any(|name| name == "__Host-countersign"), "{text}");
                 }
                 _ => {}
@@ -262,9 +336,21 @@ impl Api {
         assert_eq!(request.only("x-forwarded-for"), Some(&b"192.0.2.7"[..]));
         assert_eq!(request.only("x-forwarded-proto"), Some(&b"https"[..]));
         let host = request.only("host").expect("Host").to_ascii_lowercase();
-        assert!([&b"api.test"[..], b"api.test:443"].contains(&&*host), "{host:?}");
-        let text = |name| request.only(name).map(|value| std::str::from_utf8(value).expect("ASCII"));
-        let identity = (text("x-auth-kind"), text("x-auth-consumer"), text("x-auth-user"), text("x-auth-permissions"));
+        assert!(
+            [&b"api.test"[..], b"api.test:443"].contains(&&*host),
+            "{host:?}"
+        );
+        let text = |name| {
+            request
+                .only(name)
+                .map(|value| std::str::from_utf8(value).expect("ASCII"))
+        };
+        let identity = (
+            text("x-auth-kind"),
+            text("x-auth-consumer"),
+            text("x-auth-user"),
+            text("x-auth-permissions"),
+        );
         let mut halves = request.target.splitn(2, |&byte| byte == b'?');
         let path = halves.next().unwrap_or_default();
         let query = halves.next().unwrap_or_default();
@@ -276,21 +362,39 @@ impl Api {
                 return None;
             }
             Some("user") => {
-                assert_eq!((identity.1, identity.2, identity.3), (None, Some(template::USER), None));
+                assert_eq!(
+                    (identity.1, identity.2, identity.3),
+                    (None, Some(template::USER), None)
+                );
                 assert_eq!(path, b"/me");
-                assert!(["GET", "HEAD"].contains(&&*request.method), "{}", request.method);
+                assert!(
+                    ["GET", "HEAD"].contains(&&*request.method),
+                    "{}",
+                    request.method
+                );
                 self.others.set(self.others.get() + 1);
                 return None;
             }
             _ => {}
         }
         let query = plain(form(query));
-        let number = query.iter().chain(&plain(form(body.unwrap_or_default()))).find(|(name, _)| name == b"n").cloned();
+        let number = query
+            .iter()
+            .chain(&plain(form(body.unwrap_or_default())))
+            .find(|(name, _)| name == b"n")
+            .cloned();
         let (_, number) = number.expect("every template has a number");
-        let number: usize = std::str::from_utf8(&number).expect("digits").parse().expect("a number");
+        let number: usize = std::str::from_utf8(&number)
+            .expect("digits")
+            .parse()
+            .expect("a number");
         let signed = self.signed.borrow();
         let signed = signed.get(number).expect("it was signed");
-        assert!(signed.method.eq_ignore_ascii_case(&request.method), "{}", request.method);
+        assert!(
+            signed.method.eq_ignore_ascii_case(&request.method),
+            "{}",
+            request.method
+        );
         assert_eq!(signed.path.as_bytes(), path);
         // A signature does not say whether a parameter was in the query or in the form (RFC 5849 §3.4.1.3).
         let mut found = [query, plain(form(body.unwrap_or_default()))].concat();
@@ -302,8 +406,18 @@ impl Api {
         assert_eq!(
             identity,
             match signed.bearer {
-                Bearer::Consumer => (Some("consumer"), Some(template::CONSUMER), Some(template::USER), permissions),
-                Bearer::Application => (Some("application"), Some(template::CONSUMER), None, permissions),
+                Bearer::Consumer => (
+                    Some("consumer"),
+                    Some(template::CONSUMER),
+                    Some(template::USER),
+                    permissions
+                ),
+                Bearer::Application => (
+                    Some("application"),
+                    Some(template::CONSUMER),
+                    None,
+                    permissions
+                ),
                 Bearer::Nobody => panic!("{number} must not pass"),
             }
         );
@@ -312,8 +426,12 @@ impl Api {
             times: 0,
             repeatable: false,
         });
-        assert!(sighting.times == 0 || sighting.repeatable, "{number} passes again");
-        let is_safe_to_repeat = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"].contains(&&*request.method);
+        assert!(
+            sighting.times == 0 || sighting.repeatable,
+            "{number} passes again"
+        );
+        let is_safe_to_repeat =
+            ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"].contains(&&*request.method);
         let has_body = matches!(request.length(), Length::Bytes(1..) | Length::Chunked);
         *sighting = Sighting {
             times: sighting.times + 1,
@@ -323,7 +441,13 @@ impl Api {
     }
 
     /// Answers; `false` if the connection ends with it.
-    async fn answer(&self, stream: &mut DuplexStream, request: &Request, turn: &Turn, number: Option<usize>) -> bool {
+    async fn answer(
+        &self,
+        stream: &mut DuplexStream,
+        request: &Request,
+        turn: &Turn,
+        number: Option<usize>,
+    ) -> bool {
         let silent = match turn {
             Turn::Usual(code) => matches!(code, 3 | 4),
             Turn::Raw(bytes) => bytes.is_empty(),

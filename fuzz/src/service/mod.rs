@@ -53,6 +53,7 @@ use countersign::{
             connection,
             connection_table::ConnectionEntry,
             handler::Handler,
+            unproved,
         },
         stream::Stream,
         watched::WatchedStream,
@@ -238,6 +239,7 @@ impl World {
             nonces: Arc::clone(&nonces),
             max_nonces: 1_000_000,
             heartbeats: Arc::new(Heartbeats::new(1)),
+            metrics: Arc::clone(&metrics),
             conditions: Arc::clone(&conditions),
         });
         let rejections = Arc::new(Rejections::new(clock.clone()));
@@ -256,6 +258,8 @@ impl World {
             clock: clock.clone(),
             instance_id: "instance".into(),
             store: Arc::clone(&store),
+            lookup: None,
+            bearer: Default::default(),
             credentials,
             feed: Arc::clone(&feed),
             nonces,
@@ -293,7 +297,7 @@ impl World {
             live: Arc::new(live).into(),
             generation: 0.into(),
             verifier,
-            places: Arc::default(),
+            anonymous: Default::default(),
             metrics,
             phase: phase.subscribe(),
             conditions,
@@ -625,7 +629,7 @@ async fn act(
     api.judge_permitted(described);
     // Work that a connection leaves unfinished ends as well.
     let quiet = async {
-        while shared.places.in_flight() > 0 {
+        while unproved::in_flight() > 0 {
             sleep(Duration::from_secs(10)).await;
         }
     };

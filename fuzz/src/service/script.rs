@@ -29,11 +29,19 @@ pub enum Action {
     /// These bytes are written.
     Write(Vec<u8>),
     /// A template is signed and written, in HTTP/1.1 or as frames.
-    Template { kind: usize, http2: bool, changes: Vec<Change> },
+    Template {
+        kind: usize,
+        http2: bool,
+        changes: Vec<Change>,
+    },
     /// A request of the session.
     Session,
     /// A template is signed, and a proxy in front describes it in one of three ways to the listener for forward-auth.
-    Describe { kind: usize, way: u8, changes: Vec<Change> },
+    Describe {
+        kind: usize,
+        way: u8,
+        changes: Vec<Change>,
+    },
     /// The last template once more, or an earlier one.
     Replay(usize),
     /// This many quarters of a second pass.
@@ -82,7 +90,10 @@ pub fn read(mut input: &[u8]) -> Vec<Action> {
                 changes: std::mem::take(&mut changes),
             },
             0x40 => {
-                let (how, at) = (take(&mut input), usize::from(take(&mut input)) << 8 | usize::from(take(&mut input)));
+                let (how, at) = (
+                    take(&mut input),
+                    usize::from(take(&mut input)) << 8 | usize::from(take(&mut input)),
+                );
                 let bytes = some(&mut input);
                 changes.push(Change { how, at, bytes });
                 continue;

@@ -131,29 +131,106 @@ pub fn passes_described(kind: usize) -> bool {
 
 const KINDS: [Kind; COUNT] = [
     GET,
-    Kind { place: ParameterLocation::Query, ..GET },
+    Kind {
+        place: ParameterLocation::Query,
+        ..GET
+    },
     FORM,
-    Kind { place: ParameterLocation::Body, ..FORM },
+    Kind {
+        place: ParameterLocation::Body,
+        ..FORM
+    },
     UPLOAD,
-    Kind { chunked: true, ..UPLOAD },
-    Kind { chunked: true, place: ParameterLocation::Body, ..FORM },
-    Kind { method: "PUT", body: Body::Hashed, ..UPLOAD },
-    Kind { path: "/app", token: None, bearer: Bearer::Application, ..GET },
-    Kind { path: "/ws", fields: WEBSOCKET, ..GET },
-    Kind { token: Some(REVOKED_TOKEN), bearer: Bearer::Nobody, ..GET },
-    Kind { token_secret: "another", bearer: Bearer::Nobody, ..GET },
-    Kind { path: "/secret", bearer: Bearer::Nobody, ..GET },
-    Kind { method: "HEAD", ..GET },
-    Kind { late: 3600, bearer: Bearer::Nobody, ..GET },
-    Kind { fields: &[("Expect", "100-continue")], ..FORM },
-    Kind { http10: true, ..GET },
-    Kind { http10: true, fields: &[("Connection", "keep-alive")], ..GET },
-    Kind { fields: SPOOFED, ..GET },
-    Kind { fields: SPOOFED, place: ParameterLocation::Body, ..FORM },
-    Kind { path: "/unlisted", bearer: Bearer::Nobody, ..GET },
-    Kind { chunked: true, body: Body::Hashed, ..UPLOAD },
-    Kind { method: "DELETE", path: "/members/7", ..GET },
-    Kind { fields: &[("Expect", "100-continue")], ..UPLOAD },
+    Kind {
+        chunked: true,
+        ..UPLOAD
+    },
+    Kind {
+        chunked: true,
+        place: ParameterLocation::Body,
+        ..FORM
+    },
+    Kind {
+        method: "PUT",
+        body: Body::Hashed,
+        ..UPLOAD
+    },
+    Kind {
+        path: "/app",
+        token: None,
+        bearer: Bearer::Application,
+        ..GET
+    },
+    Kind {
+        path: "/ws",
+        fields: WEBSOCKET,
+        ..GET
+    },
+    Kind {
+        token: Some(REVOKED_TOKEN),
+        bearer: Bearer::Nobody,
+        ..GET
+    },
+    Kind {
+        token_secret: "another",
+        bearer: Bearer::Nobody,
+        ..GET
+    },
+    Kind {
+        path: "/secret",
+        bearer: Bearer::Nobody,
+        ..GET
+    },
+    Kind {
+        method: "HEAD",
+        ..GET
+    },
+    Kind {
+        late: 3600,
+        bearer: Bearer::Nobody,
+        ..GET
+    },
+    Kind {
+        fields: &[("Expect", "100-continue")],
+        ..FORM
+    },
+    Kind {
+        http10: true,
+        ..GET
+    },
+    Kind {
+        http10: true,
+        fields: &[("Connection", "keep-alive")],
+        ..GET
+    },
+    Kind {
+        fields: SPOOFED,
+        ..GET
+    },
+    Kind {
+        fields: SPOOFED,
+        place: ParameterLocation::Body,
+        ..FORM
+    },
+    Kind {
+        path: "/unlisted",
+        bearer: Bearer::Nobody,
+        ..GET
+    },
+    Kind {
+        chunked: true,
+        body: Body::Hashed,
+        ..UPLOAD
+    },
+    Kind {
+        method: "DELETE",
+        path: "/members/7",
+        ..GET
+    },
+    Kind {
+        fields: &[("Expect", "100-continue")],
+        ..UPLOAD
+    },
 ];
 
 /// The signed parts of a request, and the identity under which it may pass.
@@ -183,7 +260,10 @@ fn pair(name: &str, value: &str) -> Pair {
 }
 
 fn written(pairs: &[Pair]) -> Vec<u8> {
-    let each: Vec<Vec<u8>> = pairs.iter().map(|(name, value)| [&encode(name)[..], b"=", &encode(value)].concat()).collect();
+    let each: Vec<Vec<u8>> = pairs
+        .iter()
+        .map(|(name, value)| [&encode(name)[..], b"=", &encode(value)].concat())
+        .collect();
     each.join(&b'&')
 }
 
@@ -210,10 +290,18 @@ pub fn make(kind: usize, nonce: &str, number: usize) -> (Signed, Message) {
         oauth.push(pair("oauth_token", token));
     }
     if kind.body == Body::Hashed {
-        oauth.push(pair("oauth_body_hash", &STANDARD.encode(Sha1::digest(&body))));
+        oauth.push(pair(
+            "oauth_body_hash",
+            &STANDARD.encode(Sha1::digest(&body)),
+        ));
     }
     let all = [&query[..], &form, &oauth].concat();
-    let base = base_string(kind.method.as_bytes(), &format!("https://{HOST}"), kind.path.as_bytes(), &all);
+    let base = base_string(
+        kind.method.as_bytes(),
+        &format!("https://{HOST}"),
+        kind.path.as_bytes(),
+        &all,
+    );
     let mut key = encode(CONSUMER_SECRET.as_bytes());
     key.push(b'&');
     if kind.token.is_some() {
@@ -221,7 +309,10 @@ pub fn make(kind: usize, nonce: &str, number: usize) -> (Signed, Message) {
     }
     let mut mac = Hmac::<Sha1>::new_from_slice(&key).expect("any length");
     mac.update(&base);
-    oauth.push(pair("oauth_signature", &STANDARD.encode(mac.finalize().into_bytes())));
+    oauth.push(pair(
+        "oauth_signature",
+        &STANDARD.encode(mac.finalize().into_bytes()),
+    ));
 
     query.sort();
     form.sort();
@@ -243,7 +334,10 @@ pub fn make(kind: usize, nonce: &str, number: usize) -> (Signed, Message) {
                     format!("{}=\"{}\"", text(name), text(value))
                 })
                 .collect();
-            fields.push(("Authorization".to_owned(), format!("OAuth {}", each.join(", "))));
+            fields.push((
+                "Authorization".to_owned(),
+                format!("OAuth {}", each.join(", ")),
+            ));
         }
         ParameterLocation::Query => query.extend(oauth),
         ParameterLocation::Body => form.extend(oauth),
@@ -252,11 +346,20 @@ pub fn make(kind: usize, nonce: &str, number: usize) -> (Signed, Message) {
         Body::Nothing => {}
         Body::Form => {
             body = written(&form);
-            fields.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
+            fields.push((
+                "Content-Type".to_owned(),
+                "application/x-www-form-urlencoded".to_owned(),
+            ));
         }
-        Body::Json | Body::Hashed => fields.push(("Content-Type".to_owned(), "application/json".to_owned())),
+        Body::Json | Body::Hashed => {
+            fields.push(("Content-Type".to_owned(), "application/json".to_owned()))
+        }
     }
-    fields.extend(kind.fields.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
+    fields.extend(
+        kind.fields
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned())),
+    );
     let message = Message {
         method: kind.method,
         target: [kind.path.as_bytes(), b"?", &written(&query)].concat(),
@@ -274,7 +377,10 @@ pub fn of_session() -> Message {
         method: "GET",
         target: b"/me".to_vec(),
         fields: vec![
-            ("Cookie".to_owned(), format!("a=1; __Host-countersign={SESSION}; b=2")),
+            (
+                "Cookie".to_owned(),
+                format!("a=1; __Host-countersign={SESSION}; b=2"),
+            ),
             ("Sec-Fetch-Site".to_owned(), "same-origin".to_owned()),
         ],
         body: Vec::new(),
@@ -295,20 +401,33 @@ impl Message {
     pub fn described(&self, way: u8) -> Vec<u8> {
         let target = String::from_utf8_lossy(&self.target);
         let (method, line, host, fields) = match way % 3 {
-            0 => ("GET", "/nginx".to_owned(), "gate", vec![
-                ("X-Original-Method", self.method.to_owned()),
-                ("X-Original-URL", format!("https://{HOST}{target}")),
-            ]),
-            1 => ("GET", "/forwarded".to_owned(), "gate", vec![
-                ("X-Forwarded-Method", self.method.to_owned()),
-                ("X-Forwarded-Proto", "https".to_owned()),
-                ("X-Forwarded-Host", HOST.to_owned()),
-                ("X-Forwarded-Uri", target.into_owned()),
-            ]),
+            0 => (
+                "GET",
+                "/nginx".to_owned(),
+                "gate",
+                vec![
+                    ("X-Original-Method", self.method.to_owned()),
+                    ("X-Original-URL", format!("https://{HOST}{target}")),
+                ],
+            ),
+            1 => (
+                "GET",
+                "/forwarded".to_owned(),
+                "gate",
+                vec![
+                    ("X-Forwarded-Method", self.method.to_owned()),
+                    ("X-Forwarded-Proto", "https".to_owned()),
+                    ("X-Forwarded-Host", HOST.to_owned()),
+                    ("X-Forwarded-Uri", target.into_owned()),
+                ],
+            ),
             _ => (self.method, format!("/verify{target}"), HOST, Vec::new()),
         };
         let mut out = format!("{method} {line} HTTP/1.1\r\nHost: {host}\r\n");
-        let own = self.fields.iter().map(|(name, value)| (&**name, value.clone()));
+        let own = self
+            .fields
+            .iter()
+            .map(|(name, value)| (&**name, value.clone()));
         for (name, value) in fields.into_iter().chain(own) {
             out.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -318,7 +437,15 @@ impl Message {
     /// As HTTP/1.1 sends it.
     pub fn http1(&self) -> Vec<u8> {
         let version = if self.http10 { "HTTP/1.0" } else { "HTTP/1.1" };
-        let mut out = [self.method.as_bytes(), b" ", &self.target, b" ", version.as_bytes(), b"\r\n"].concat();
+        let mut out = [
+            self.method.as_bytes(),
+            b" ",
+            &self.target,
+            b" ",
+            version.as_bytes(),
+            b"\r\n",
+        ]
+        .concat();
         out.extend(format!("Host: {HOST}\r\n").bytes());
         for (name, value) in &self.fields {
             out.extend(format!("{name}: {value}\r\n").bytes());
@@ -350,7 +477,11 @@ impl Message {
         field(&mut block, b":authority", HOST.as_bytes());
         for (name, value) in &self.fields {
             if !["Connection", "Upgrade"].contains(&&**name) {
-                field(&mut block, name.to_ascii_lowercase().as_bytes(), value.as_bytes());
+                field(
+                    &mut block,
+                    name.to_ascii_lowercase().as_bytes(),
+                    value.as_bytes(),
+                );
             }
         }
         let ends = self.body.is_empty();
