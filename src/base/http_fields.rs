@@ -88,7 +88,7 @@ impl<'h> Initiator<'h> {
     ///
     /// # Errors
     /// [`Repeated`] if one of the two fields has several lines.
-    pub fn of(headers: &'h HeaderMap) -> Result<Self, Repeated> {
+    pub fn from_headers(headers: &'h HeaderMap) -> Result<Self, Repeated> {
         let site = single(headers, &SEC_FETCH_SITE)?;
         Ok(Self {
             is_own_site: site.map(|site| matches!(site, b"same-origin" | b"none")),

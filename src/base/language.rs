@@ -212,7 +212,7 @@ impl Languages {
     }
 
     /// The first of these languages that is available: `ui_locales` of OpenID Connect, tags separated by spaces.
-    pub fn of_ui_locales(&self, tags: &str) -> Option<Texts<'_>> {
+    pub fn by_ui_locales(&self, tags: &str) -> Option<Texts<'_>> {
         let tags = tags.split(' ').filter_map(|tag| tag.parse().ok());
         self.first(&tags.take(MAX_WANTED).collect::<Vec<_>>())
     }

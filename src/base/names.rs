@@ -44,7 +44,7 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._~@+:-".contains(&byte)
 }
 
-fn is_of_key(byte: u8) -> bool {
+fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)
 }
 
@@ -111,7 +111,7 @@ impl NameEncoding {
         check_length(text)?;
         match (self, text) {
             (_, "." | "..") => Err(InvalidName::Dots),
-            (Self::None, _) if text.bytes().all(is_of_key) => Ok(()),
+            (Self::None, _) if text.bytes().all(is_key_byte) => Ok(()),
             (Self::None, _) => Err(InvalidName::KeyCharacter),
             (Self::Percent, _) if text.chars().any(char::is_control) => Err(InvalidName::Control),
             (Self::Percent, _) => Ok(()),
@@ -203,9 +203,9 @@ mod tests {
             let text = format!("a{}", char::from(byte));
             let is_plain = byte.is_ascii_alphanumeric() || b"._~@+:-".contains(&byte);
             assert_eq!(text.parse::<Permission>().is_ok(), is_plain, "{byte:#x}");
-            let is_of_key = is_plain || b"!#$%&'()*/<=>?[]^`{|}".contains(&byte);
+            let is_key_byte = is_plain || b"!#$%&'()*/<=>?[]^`{|}".contains(&byte);
             let key = NameEncoding::None.check_key(&text);
-            assert_eq!(key.is_ok(), is_of_key, "{byte:#x}");
+            assert_eq!(key.is_ok(), is_key_byte, "{byte:#x}");
         }
         let key = NameEncoding::None.check_key("é");
         assert_eq!(key, Err(InvalidName::KeyCharacter));

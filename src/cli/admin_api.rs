@@ -26,7 +26,7 @@ impl<'a> AdminApi<'a> {
     ///
     /// # Errors
     /// The API is off, or its token cannot be read.
-    pub(super) fn of(config: &'a Config, otherwise: &'static str) -> Result<Self, CommandError> {
+    pub(super) fn new(config: &'a Config, otherwise: &'static str) -> Result<Self, CommandError> {
         let token = config.admin.any_token().map_err(StartError::from)?;
         let token = token.ok_or_else(|| {
             CommandError::failed(format!(

@@ -181,7 +181,7 @@ fn verdict(name: &str, errors: usize, warnings: usize) -> (Mark, String) {
 
 /// A warning if others can read the password of a server in the file at `path`.
 fn open_password(config: &Config, path: &Path) -> Option<String> {
-    let open = OpenTo::of(&path.metadata().ok()?)?;
+    let open = OpenTo::from_metadata(&path.metadata().ok()?)?;
     let text = std::fs::read_to_string(path).ok()?;
     let urls = [
         ("store.url", Some(&config.store.url)),
@@ -222,7 +222,7 @@ fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         "none: the public listener speaks plain HTTP".to_owned()
     };
     let now = Clock::system().now();
-    let certificates = Certificate::of(config);
+    let certificates = Certificate::read(config);
     let problem = certificates.iter().find_map(Certificate::never_valid);
     problem.map_or(Ok(()), |problem| Err(StartError::Certificate(problem)))?;
     let problems: Vec<_> = certificates

@@ -63,7 +63,7 @@ impl ConfigArgs {
                 let text = format!(
                     "{reason}, so it is not used unasked; name it with --config ./{HERE}, or another file"
                 );
-                return Err(ConfigErrors::of_file(HERE, &text));
+                return Err(ConfigErrors::for_file(HERE, &text));
             }
         }
         config::load(opened, &path, std::env::vars_os())

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     admin_api::AdminApi,
     context::{About as _, CommandError, Confirmation, Context, FilterArgs, RecordOrder, new_name},
-    field_options::{FieldArgs, OfConsumer},
+    field_options::{ConsumerRecord, FieldArgs},
     named::ConsumerArg,
     secret_arg::SecretArg,
 };
@@ -51,7 +51,7 @@ pub(super) enum Command {
         #[command(flatten)]
         which: ConsumerArg,
         #[command(flatten)]
-        changes: FieldArgs<OfConsumer, false>,
+        changes: FieldArgs<ConsumerRecord, false>,
     },
     /// Gives it a new secret and prints it
     RotateSecret {
@@ -117,7 +117,7 @@ pub(super) struct AddArgs {
     #[arg(long, allow_hyphen_values = true)]
     secret: Option<SecretArg>,
     #[command(flatten)]
-    fields: FieldArgs<OfConsumer, true>,
+    fields: FieldArgs<ConsumerRecord, true>,
 }
 
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
@@ -275,7 +275,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
 
 /// The rejected calls of each consumer, in the running process.
 fn rejected(context: &Context) -> Result<HashMap<String, u64>, CommandError> {
-    let api = AdminApi::of(&context.config, "")?;
+    let api = AdminApi::new(&context.config, "")?;
     let mut counts = HashMap::new();
     for reason in api.items("/v1/rejections/summary")? {
         let (key, count) = (reason["consumer"].as_str(), reason["count"].as_u64());

@@ -23,17 +23,17 @@ pub(super) trait RecordKind {
 }
 
 #[derive(Debug)]
-pub(super) enum OfConsumer {}
+pub(super) enum ConsumerRecord {}
 
-impl RecordKind for OfConsumer {
+impl RecordKind for ConsumerRecord {
     const COMMAND: &'static str = "consumer";
     const FIELDS: &'static [RecordField] = CONSUMER_FIELDS;
 }
 
 #[derive(Debug)]
-pub(super) enum OfUser {}
+pub(super) enum UserRecord {}
 
-impl RecordKind for OfUser {
+impl RecordKind for UserRecord {
     const COMMAND: &'static str = "user";
     const FIELDS: &'static [RecordField] = USER_FIELDS;
     // The name is an argument.

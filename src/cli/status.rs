@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
     let colours = shows_colours(&io::stdout());
     let mut text = readiness(status == 200, &conditions, colours);
     text += &counts.since(&before);
-    text += &match AdminApi::of(&config, "") {
+    text += &match AdminApi::new(&config, "") {
         Ok(api) => needs(&api.items("/v1/rejections/summary")?, colours),
         Err(error) => format!("  needs attention: not known: {error}\n"),
     };
@@ -67,13 +67,13 @@ fn ask(config: &Config, page: &str) -> Result<(u16, String), CommandError> {
 
 /// The lines of `/readyz`, and what the condition of the API means.
 fn readiness(is_ready: bool, conditions: &str, colours: bool) -> String {
-    let is_of_api = |line: &&str| line.starts_with("degraded: upstream ");
+    let is_about_api = |line: &&str| line.starts_with("degraded: upstream ");
     let lines = conditions.lines().filter(|line| *line != "ready");
     let mut text = match is_ready {
         true => Mark::Good.line("ready", colours),
         false => Mark::Bad.line("not ready", colours),
     };
-    let api = conditions.lines().find(is_of_api);
+    let api = conditions.lines().find(is_about_api);
     text += &match api.and_then(|line| line.split_once("upstream ")) {
         Some((_, cause)) => Mark::Bad.line(
             &format!("the API does not answer {}", visible(cause)),
@@ -81,7 +81,7 @@ fn readiness(is_ready: bool, conditions: &str, colours: bool) -> String {
         ),
         None => Mark::Good.line("no outage of the API is known", colours),
     };
-    for line in lines.filter(|line| !is_of_api(line)) {
+    for line in lines.filter(|line| !is_about_api(line)) {
         let mark = match line.starts_with("degraded") {
             true => Mark::Warning,
             false => Mark::Bad,
@@ -104,13 +104,13 @@ impl Counts {
     fn read(config: &Config) -> Result<Self, CommandError> {
         let (status, text) = ask(config, "/metrics")?;
         match status {
-            200 => Ok(Self::of(&text)),
+            200 => Ok(Self::from_metrics(&text)),
             status => Err(CommandError::failed(format!("/metrics answers {status}"))),
         }
     }
 
     /// The counts of the text of `/metrics`.
-    fn of(text: &str) -> Self {
+    fn from_metrics(text: &str) -> Self {
         let mut counts = Self::default();
         for line in text.lines() {
             let Some((name, value)) = line.rsplit_once(' ') else {
@@ -240,7 +240,7 @@ mod tests {
                 "countersign_requests_total{{verdict=\"forwarded\"}} {served}\ncountersign_requests_total{{verdict=\"nonce_used\"}} 5\n\
                  countersign_requests_total{{verdict=\"bad_gateway\"}} 2\ncountersign_uptime_seconds {uptime}\n"
             );
-            Counts::of(&text)
+            Counts::from_metrics(&text)
         };
         let (before, now) = (page(73, 7_198), page(93, 7_200));
         assert_eq!(

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     context::{CommandError, Confirmation, Context, FilterArgs, new_name},
-    field_options::{FieldArgs, OfUser},
+    field_options::{FieldArgs, UserRecord},
     named::UserArg,
     password::PasswordArgs,
 };
@@ -31,7 +31,7 @@ pub(super) enum Command {
         #[command(flatten)]
         which: UserArg,
         #[command(flatten)]
-        changes: FieldArgs<OfUser, false>,
+        changes: FieldArgs<UserRecord, false>,
     },
     /// Sets a new password and ends the user's sessions
     Passwd {
@@ -65,7 +65,7 @@ pub(super) struct AddArgs {
     #[arg(value_name = "NAME", value_parser = registration::login_name)]
     name: String,
     #[command(flatten)]
-    fields: FieldArgs<OfUser, true>,
+    fields: FieldArgs<UserRecord, true>,
     /// The id that the API sees, never used again [default: a random one]
     #[arg(long, allow_hyphen_values = true)]
     id: Option<UserId>,

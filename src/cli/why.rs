@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
         None => {
             args.config.announce();
             config = args.config.load()?;
-            let api = AdminApi::of(
+            let api = AdminApi::new(
                 &config,
                 ", or name the log of countersign serve after the key",
             )?;

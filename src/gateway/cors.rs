@@ -35,15 +35,15 @@ impl CorsOrigin {
             return Some(Self::One(origin.to_string()));
         }
         let (scheme, host) = text.split_once("://")?;
-        let is_of_scheme =
+        let is_scheme_byte =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte);
-        let is_of_host = |byte: u8| {
+        let is_host_byte = |byte: u8| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._:".contains(&byte)
         };
         let is_scheme = scheme.starts_with(|first: char| first.is_ascii_lowercase())
-            && scheme.bytes().all(is_of_scheme)
+            && scheme.bytes().all(is_scheme_byte)
             && !matches!(scheme, "http" | "https" | "file");
-        (is_scheme && !host.is_empty() && host.bytes().all(is_of_host))
+        (is_scheme && !host.is_empty() && host.bytes().all(is_host_byte))
             .then(|| Self::One(text.to_owned()))
     }
 }

@@ -91,8 +91,8 @@ pub fn names_parameter(field_value: &[u8]) -> bool {
     let lower = decoded.to_ascii_lowercase();
     memchr::memmem::find_iter(&lower, OAUTH_PREFIX).any(|at| {
         let suffix = &lower[at + OAUTH_PREFIX.len()..];
-        let is_of_name = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
-        let end = suffix.iter().position(|byte| !is_of_name(byte));
+        let is_name_byte = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+        let end = suffix.iter().position(|byte| !is_name_byte(byte));
         ProtocolParameter::from_suffix(&suffix[..end.unwrap_or(suffix.len())]).is_some()
     })
 }

@@ -24,7 +24,7 @@ impl Scheme {
     }
 
     /// Reads the scheme of a forwarded field: Traefik writes `ws` and `wss` (RFC 6455 §3) for a WebSocket handshake.
-    pub fn of_forwarded(text: &[u8]) -> Option<Self> {
+    pub fn from_forwarded(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text).ok()?;
         match () {
             () if text.eq_ignore_ascii_case("ws") => Some(Self::Http),

@@ -42,7 +42,7 @@ pub fn count(groups: &mut Vec<ReasonCount>, one: &Arc<KeptCall>) {
 }
 
 /// The reasons of the calls that name a consumer, registered or not, and those of faults in such calls.
-pub fn of_consumer(rejections: &Rejections, key: &str) -> Vec<ReasonCount> {
+pub fn for_consumer(rejections: &Rejections, key: &str) -> Vec<ReasonCount> {
     let newest = rejections.newest();
     let is_other = |one: &KeptCall| !one.is_registered || one.call.is_fault();
     let others = newest
@@ -88,7 +88,7 @@ pub fn summary(
         enabled: consumer.map(|known| known.enabled),
         now,
     };
-    let after = AfterRejection::of(group, consumer_now);
+    let after = AfterRejection::new(group, consumer_now);
     members["name"] = json!(consumer.map(|known| &known.name));
     members["needs_attention"] = json!(!after.needs_nobody());
     members

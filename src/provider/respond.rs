@@ -197,15 +197,15 @@ fn advised(failure: &Failure) -> Problem {
 /// value.
 pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str>>) {
     let problem = failure.problem();
-    let is_of_names = |name: &str| name.starts_with("oauth_parameters_");
-    let names = problem.detail.filter(|(name, _)| is_of_names(name));
+    let is_list = |name: &str| name.starts_with("oauth_parameters_");
+    let names = problem.detail.filter(|(name, _)| is_list(name));
     let names = names.map(|(_, names)| names).filter(|it| !it.is_empty());
     let names = match problem.verdict {
         Verdict::TimestampRefused => Some(ProtocolParameter::Timestamp.as_str().to_owned()),
         _ => names,
     };
     // The advice about a wrong signature may have values in it; its mistake has a word.
-    let is_of_signature = matches!(
+    let is_wrong_signature = matches!(
         failure,
         Failure::Verify(VerifyRejection::SignatureWrong { .. })
     );
@@ -224,7 +224,7 @@ pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str
         Failure::Parse(parse::ParseRejection::Description { .. })
             | Failure::Route(route::RouteRejection::NoDescription { .. })
     );
-    let is_shown = is_about_credentials && !is_of_signature || is_about_description;
+    let is_shown = is_about_credentials && !is_wrong_signature || is_about_description;
     (names, problem.advice.filter(|_| is_shown))
 }
 

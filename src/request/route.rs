@@ -223,7 +223,7 @@ impl RouteRules {
             _ => true,
         };
         let known = |mode: Cow<'_, str>| {
-            let named = service::of_mode(&mode).filter(is_on);
+            let named = service::by_mode(&mode).filter(is_on);
             named.ok_or(RouteRejection::ModeUnknown)
         };
         mode.map(known).transpose()

@@ -172,8 +172,8 @@ impl Charts {
     ) {
         let mut observing = self.observing.lock();
         observing.sample(now, requests);
-        let is_of_day = |end: &Option<UnixTime>| end.is_none_or(|end| end.after(DAY) > now);
-        observing.times.retain(|(_, end)| is_of_day(end));
+        let is_in_day = |end: &Option<UnixTime>| end.is_none_or(|end| end.after(DAY) > now);
+        observing.times.retain(|(_, end)| is_in_day(end));
         match (is_observing, observing.lasts()) {
             (true, false) => {
                 if observing.times.is_empty() {

@@ -232,7 +232,7 @@ where
 mod tests {
     use super::{super::tests::CapturedLog, *};
 
-    fn of_target(level: &LogLevel, target: &str) -> LevelFilter {
+    fn for_target(level: &LogLevel, target: &str) -> LevelFilter {
         use tracing::Level;
         [
             Level::TRACE,
@@ -251,14 +251,14 @@ mod tests {
         let level: LogLevel = "warn, audit=debug,countersign::request::verify=off"
             .parse()
             .unwrap();
-        assert_eq!(of_target(&level, "hyper"), LevelFilter::WARN);
-        assert_eq!(of_target(&level, "audit"), LevelFilter::DEBUG);
+        assert_eq!(for_target(&level, "hyper"), LevelFilter::WARN);
+        assert_eq!(for_target(&level, "audit"), LevelFilter::DEBUG);
         assert_eq!(
-            of_target(&level, "countersign::request::verify::order"),
+            for_target(&level, "countersign::request::verify::order"),
             LevelFilter::OFF
         );
         let level: LogLevel = "audit=debug".parse().unwrap();
-        assert_eq!(of_target(&level, "hyper"), LevelFilter::INFO);
+        assert_eq!(for_target(&level, "hyper"), LevelFilter::INFO);
         assert_eq!(Ok(level), "info,audit=debug".parse());
     }
 
@@ -268,14 +268,14 @@ mod tests {
             let level: LogLevel = text.parse().unwrap();
             for target in ["tokio_postgres::query", "hyper", "rustls"] {
                 assert!(
-                    of_target(&level, target) <= LevelFilter::INFO,
+                    for_target(&level, target) <= LevelFilter::INFO,
                     "{text} {target}"
                 );
             }
         }
         let level: LogLevel = "trace".parse().unwrap();
         for target in ["countersign", "countersign::records::store", "audit"] {
-            assert_eq!(of_target(&level, target), LevelFilter::TRACE, "{target}");
+            assert_eq!(for_target(&level, target), LevelFilter::TRACE, "{target}");
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
     fn acts_of_tls_peers_are_not_logged_as_warnings() {
         let of_tls = |text: &str| {
             let level: LogLevel = text.parse().unwrap();
-            of_target(&level, "rustls::common_state")
+            for_target(&level, "rustls::common_state")
         };
         assert_eq!(of_tls("info"), LevelFilter::ERROR);
         assert_eq!(of_tls("off"), LevelFilter::OFF);

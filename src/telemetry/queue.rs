@@ -205,7 +205,7 @@ mod tests {
         tracing::subscriber::with_default(registry().with(lines), work);
     }
 
-    fn of_test() -> &'static Queue {
+    fn for_test() -> &'static Queue {
         Box::leak(Box::new(Queue::new()))
     }
 
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn drops_access_lines_first_and_audit_records_last() {
-        let queue = of_test();
+        let queue = for_test();
         let text = "x".repeat(1_000);
         let access = || tracing::info!(target: ACCESS, text);
         let error = || tracing::error!(text);
@@ -258,7 +258,7 @@ mod tests {
                 Ok(())
             }
         }
-        let queue = of_test();
+        let queue = for_test();
         let (reads, stalled) = mpsc::channel();
         let (writes, written) = mpsc::channel();
         thread::spawn(|| queue.write_to(Reader(stalled, writes)));
@@ -281,7 +281,7 @@ mod tests {
                 Ok(())
             }
         }
-        let queue = of_test();
+        let queue = for_test();
         queue.push(b"a\nb\n", ROOM);
         queue.write_waiting(&mut Vec::new(), &mut Closed);
         assert_eq!((queue.dropped(), queue.is_stalled()), (2, false));

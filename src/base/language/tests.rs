@@ -224,12 +224,12 @@ fn a_request_gets_the_language_that_it_prefers() {
         ("tlh", None),
         ("\"><script>", None),
     ] {
-        let chosen = languages.of_ui_locales(tags);
+        let chosen = languages.by_ui_locales(tags);
         assert_eq!(chosen.map(Texts::tag), tag, "{tags:?}");
     }
-    assert_eq!(languages.of_ui_locales("ar").unwrap().direction(), "rtl");
-    assert_eq!(languages.of_ui_locales("ko").unwrap().direction(), "ltr");
-    let spaces = ["ja", "zh-Hant", "ko"].map(|tag| languages.of_ui_locales(tag).unwrap().space());
+    assert_eq!(languages.by_ui_locales("ar").unwrap().direction(), "rtl");
+    assert_eq!(languages.by_ui_locales("ko").unwrap().direction(), "ltr");
+    let spaces = ["ja", "zh-Hant", "ko"].map(|tag| languages.by_ui_locales(tag).unwrap().space());
     assert_eq!(spaces, ["", "", " "]);
 }
 
@@ -256,7 +256,7 @@ fn values_are_set_apart_and_cannot_leave_their_place() {
     );
     assert_eq!(texts.counted("duration-minutes", 1), "1 minute");
     assert_eq!(texts.counted("duration-minutes", 10), "10 minutes");
-    let arabic = languages.of_ui_locales("ar").unwrap();
+    let arabic = languages.by_ui_locales("ar").unwrap();
     assert_eq!(arabic.counted("duration-minutes", 2), "دقيقتين");
 }
 
@@ -315,7 +315,7 @@ fn an_operator_translates_permissions_and_descriptions_of_consumers() {
     languages.read(files.path(), known).unwrap();
     let id = permission_id(&permission);
     let own = |tag, id: &str, attribute| {
-        let texts = languages.of_ui_locales(tag).unwrap();
+        let texts = languages.by_ui_locales(tag).unwrap();
         texts.in_this_language(id, attribute).map(Cow::into_owned)
     };
     assert_eq!(own("ko", &id, None).unwrap(), "회원 보기");

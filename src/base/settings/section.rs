@@ -109,7 +109,7 @@ macro_rules! section {
                     $crate::base::settings::KeySchema {
                         name: stringify!($key),
                         unwritten: $crate::base::settings::section!(@unwritten $(= $default)? $($($unwritten)*)?),
-                        value_type: $crate::base::settings::ValueType::of::<$key_type>(),
+                        value_type: $crate::base::settings::ValueType::new::<$key_type>(),
                         when: stringify!($when),
                         doc: &[$($key_doc),*],
                     },

@@ -70,7 +70,7 @@ pub struct ValueType {
 
 impl ValueType {
     /// That of `T`.
-    pub const fn of<T: SettingValue>() -> Self {
+    pub const fn new<T: SettingValue>() -> Self {
         Self {
             schema: T::schema,
             redacted: T::redacted,
@@ -231,10 +231,10 @@ mod tests {
         let secret = || Value::from("hunter2");
         let list = || Value::from(vec!["hunter2"]);
         for redacted in [
-            ValueType::of::<Plain>().redacted,
-            ValueType::of::<Renamed>().redacted,
-            ValueType::of::<Vec<Plain>>().redacted,
-            ValueType::of::<Option<Vec<Plain>>>().redacted,
+            ValueType::new::<Plain>().redacted,
+            ValueType::new::<Renamed>().redacted,
+            ValueType::new::<Vec<Plain>>().redacted,
+            ValueType::new::<Option<Vec<Plain>>>().redacted,
         ] {
             assert_eq!((redacted(secret()), redacted(list())), (None, None));
         }
@@ -257,11 +257,11 @@ mod tests {
             Ok(one.as_str().unwrap_or_default().to_owned())
         };
         for (value, expected) in [
-            (ValueType::of::<PathBuf>(), "/etc/a"),
-            (ValueType::of::<Option<PathBuf>>(), "/etc/a"),
-            (ValueType::of::<Vec<PathBuf>>(), "/etc/a"),
-            (ValueType::of::<Option<DataPath>>(), "/data/a"),
-            (ValueType::of::<String>(), "a"),
+            (ValueType::new::<PathBuf>(), "/etc/a"),
+            (ValueType::new::<Option<PathBuf>>(), "/etc/a"),
+            (ValueType::new::<Vec<PathBuf>>(), "/etc/a"),
+            (ValueType::new::<Option<DataPath>>(), "/data/a"),
+            (ValueType::new::<String>(), "a"),
         ] {
             assert_eq!(resolved(value, "a").as_deref(), Ok(expected));
             assert_eq!(resolved(value, "a\n"), Err(CONTROL_CHARACTER));

@@ -22,7 +22,7 @@ pub fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, Vec<String>> {
         ..Defaults::default()
     };
     let failed = |error: std::io::Error| vec![error.to_string()];
-    let input = Input::of(text).map_err(failed)?;
+    let input = Input::from_bytes(text).map_err(failed)?;
     let contents = Contents::check(&input, Format::Lines, defaults, ImportWarnings::default());
     let contents = contents.map_err(failed)?;
     let problems: Vec<_> = contents.problems.first().collect();

@@ -54,7 +54,7 @@ impl Input {
 
     /// An input with these bytes.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn of(text: &[u8]) -> io::Result<Self> {
+    pub(super) fn from_bytes(text: &[u8]) -> io::Result<Self> {
         let file = copied(&mut &*text, &std::env::temp_dir())?;
         Ok(Self {
             name: "text".to_owned(),

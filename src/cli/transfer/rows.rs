@@ -205,7 +205,7 @@ impl<'a> CsvRows<'a> {
             .delimiter(delimiter)
             .quoting(has_quotes)
             .from_reader(Box::new(quotes) as Box<dyn Read>);
-        let header = match reader.headers().map_err(LineError::of_csv) {
+        let header = match reader.headers().map_err(LineError::from_csv) {
             Ok(header) => header,
             Err(error) => return Ok(Err(error?.to_string())),
         };
@@ -226,7 +226,7 @@ impl<'a> CsvRows<'a> {
         self.problem = match self.reader.read_record(&mut self.row) {
             Ok(false) => return Ok(None),
             Ok(true) => None,
-            Err(error) => Some(LineError::of_csv(error)?),
+            Err(error) => Some(LineError::from_csv(error)?),
         };
         let end = self.reader.position().byte();
         let mut misquoted = self.misquoted.borrow_mut();
@@ -397,7 +397,7 @@ fn value(member: &str, cell: &str) -> Result<Value, LineError> {
 
 impl LineError {
     /// The problem of a row; the outer error is the file's.
-    fn of_csv(error: csv::Error) -> io::Result<Self> {
+    fn from_csv(error: csv::Error) -> io::Result<Self> {
         match *error.kind() {
             ErrorKind::UnequalLengths {
                 expected_len: expected,

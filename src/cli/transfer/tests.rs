@@ -29,7 +29,7 @@ const HASH: &str =
 
 /// Reads JSON Lines, as both passes of an import do; the problems, if there is any.
 fn read(text: &[u8]) -> Result<Vec<(usize, Record)>, Vec<String>> {
-    let input = Input::of(text).unwrap();
+    let input = Input::from_bytes(text).unwrap();
     let defaults = Defaults {
         now: NOW,
         ..Defaults::default()

@@ -286,12 +286,12 @@ impl Authorizer {
         facts: &mut Facts,
     ) -> Result<Permit, Failure> {
         // The API's own flow ends when ours takes its place: no call of it is one that enforcing would break.
-        let is_of_flow = self.flow.is_of_api(&call.head.target);
+        let is_flow_call = self.flow.is_api_path(&call.head.target);
         match permitted {
             Err(failure) if !may_go_on(&failure) => Err(failure),
-            Err(failure) if !is_of_flow && self.is_always_enforced(call).await => Err(failure),
+            Err(failure) if !is_flow_call && self.is_always_enforced(call).await => Err(failure),
             permitted => {
-                facts.observed = permitted.err().filter(|_| !is_of_flow).map(Box::new);
+                facts.observed = permitted.err().filter(|_| !is_flow_call).map(Box::new);
                 Ok(Permit::danger_without_verification())
             }
         }
@@ -300,8 +300,8 @@ impl Authorizer {
     /// Whether the signatures of calls to it are enforced, where the consumer's record does not say so.
     #[must_use]
     pub fn is_enforced(&self, found: &Found<'_>, target: &RequestTarget<'_>) -> bool {
-        let is_of_flow = matches!(found, Found::Unlisted(_)) && self.flow.is_of_api(target);
-        !is_of_flow && self.operations.is_enforced(found, self.enforces())
+        let is_flow_call = matches!(found, Found::Unlisted(_)) && self.flow.is_api_path(target);
+        !is_flow_call && self.operations.is_enforced(found, self.enforces())
     }
 
     /// Whether protected calls are enforced, where no operation says otherwise.
@@ -374,11 +374,11 @@ impl Authorizer {
     fn or_flow_elsewhere(&self, call: &Call<'_>, failure: Failure) -> Failure {
         let sent = |parameter| call.collected.parameters.was_sent(parameter);
         let url = |call| format!("{}{}", self.origins.base.origin, self.flow.best_of(call));
-        let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
+        let is_flow_call = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
         match failure {
             Failure::Policy(PolicyRejection::TokenMissing)
             | Failure::Verify(VerifyRejection::TokenUnknown | VerifyRejection::RequestTokenHere)
-                if is_of_flow =>
+                if is_flow_call =>
             {
                 let calls = [TokenCall::RequestToken, TokenCall::AccessToken];
                 let urls = calls

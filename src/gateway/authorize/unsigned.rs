@@ -85,10 +85,10 @@ impl Authorizer {
         if rejection != PolicyRejection::NoCredentials || !is_open_to_users {
             let is_typed = parts.headers.contains_key(&SEC_FETCH_MODE);
             let location = page("applications");
-            let is_of_people =
+            let is_page_path =
                 matches!(&*call.signed_path, b"/") || *call.signed_path == *endpoint.as_bytes();
             return match found {
-                Found::Unlisted(_) if is_typed && is_of_people => {
+                Found::Unlisted(_) if is_typed && is_page_path => {
                     PolicyRejection::LoginNeeded { location }
                 }
                 _ => rejection,
@@ -113,7 +113,7 @@ impl Authorizer {
 
     /// A session opens an operation only to the service's own pages.
     fn check_same_origin(&self, call: &Call<'_>) -> Result<(), PolicyRejection> {
-        let initiator = Initiator::of(&call.head.parts.headers);
+        let initiator = Initiator::from_headers(&call.head.parts.headers);
         let initiator = initiator.map_err(|_| PolicyRejection::CrossSite)?;
         if !self.origins.is_base(&call.head.received) {
             return Err(PolicyRejection::CrossSite);

@@ -42,7 +42,7 @@ pub use self::receive::{Received, receive};
 ///
 /// # Errors
 /// A path that leads out of what is public, breaks an enforced convention, or could be read as another one, and the errors of
-/// [`Collected::of_head`].
+/// [`Collected::from_head`].
 pub fn begin<'c>(
     live: &'c Live,
     received: &'c Received<'c>,
@@ -63,7 +63,7 @@ pub fn begin<'c>(
         Some(collected) => Ok(collected),
         None => {
             let memory = caller.reserve(&API_FORMS);
-            Collected::of_head(&parts.headers, &head.target, memory, &limits)
+            Collected::from_head(&parts.headers, &head.target, memory, &limits)
         }
     };
     let is_enforced = live.authorizer.is_enforced(&found, &head.target);
@@ -242,7 +242,7 @@ enum CoveredBody {
 
 impl CoveredBody {
     /// The kind of the body, if the signature covers it and it can be read here, and was not read yet.
-    fn of(authorizer: &Authorizer, call: &Call<'_>) -> Result<Option<Self>, ParseRejection> {
+    fn find(authorizer: &Authorizer, call: &Call<'_>) -> Result<Option<Self>, ParseRejection> {
         let Some(body) = call.body.readable() else {
             return Ok(None);
         };
@@ -284,7 +284,7 @@ async fn read_covered_body(
     caller: &CallerStream,
     waiting: &Waiting,
 ) -> Result<(), Failure> {
-    let Some(covered) = CoveredBody::of(authorizer, call)? else {
+    let Some(covered) = CoveredBody::find(authorizer, call)? else {
         return Ok(());
     };
     let reading = async {

@@ -176,7 +176,7 @@ fn split_url(url: &HeaderValue) -> Result<(Scheme, HeaderValue, PathAndQuery), P
 
 fn take_scheme(headers: &mut HeaderMap) -> Result<Scheme, ParseRejection> {
     let scheme = take(headers, &X_FORWARDED_PROTO)?;
-    Scheme::of_forwarded(scheme.as_bytes()).ok_or(INVALID_SCHEME)
+    Scheme::from_forwarded(scheme.as_bytes()).ok_or(INVALID_SCHEME)
 }
 
 /// Reads a path with its query. A fragment is rejected: the proxy in front may pass it on, and [`PathAndQuery`] drops it.

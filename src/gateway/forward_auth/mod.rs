@@ -141,7 +141,7 @@ async fn collect(
 ) -> Result<Collected, Failure> {
     let (headers, limits) = (&head.parts.headers, caller.limits());
     let memory = caller.reserve(&API_FORMS);
-    let mut collected = Collected::of_head(headers, &head.target, memory, &limits)?;
+    let mut collected = Collected::from_head(headers, &head.target, memory, &limits)?;
     let mut form = &[][..];
     if let CallBody::Shown(body) = body
         && is_form(headers)?

@@ -71,7 +71,7 @@ pub(super) async fn send(
         check_no_credentials_hide(&call)?;
     }
     let permit = &*record.permit.insert(permit);
-    let rewriting = Rewriting::of(&call, permit, record.facts.deviations, params);
+    let rewriting = Rewriting::new(&call, permit, record.facts.deviations, params);
     let target = target_of(&call, params, rewriting)?;
     let assertion = params.identity.assertion(permit, &call)?;
     let received = ReceivedAs::new(&call.head.received, &parts.headers, caller, params)?;

@@ -224,9 +224,9 @@ impl RequestRecord {
             }
             _ => {}
         }
-        let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, ForwardFault::Internal(_)));
-        let of_api = self.failure.as_deref().filter(|it| is_of_api(it));
-        let upstream = of_api.and(self.current.live.upstream.as_ref());
+        let is_from_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, ForwardFault::Internal(_)));
+        let from_api = self.failure.as_deref().filter(|it| is_from_api(it));
+        let upstream = from_api.and(self.current.live.upstream.as_ref());
         call.upstream = upstream.map(|api| api.address.to_string().into());
         let mut faults = self.failures().filter(|failure| failure.is_fault());
         call.cause = faults.next_back().map(|fault| causes(fault).into());

@@ -22,7 +22,7 @@ pub struct BodyNames {
 
 impl BodyNames {
     /// A form.
-    pub fn of_form() -> Self {
+    pub fn for_form() -> Self {
         Self {
             form: Some(FormNames::default()),
             is_untyped: false,
@@ -31,23 +31,23 @@ impl BodyNames {
     }
 
     /// Another body. Rack takes one without a type for a form.
-    pub fn of_type(content_type: Option<&[u8]>) -> Self {
+    pub fn for_type(content_type: Option<&[u8]>) -> Self {
         let lower = content_type.unwrap_or_default().to_ascii_lowercase();
         let is_multipart = memchr::memmem::find(&lower, b"multipart").is_some();
         Self {
             is_untyped: content_type.is_some(),
             parts: is_multipart.then(PartNames::default),
-            ..Self::of_form()
+            ..Self::for_form()
         }
     }
 
     /// Whether the next piece shows a name that may be read as that of a protocol parameter.
     pub fn has_protocol_name(&mut self, piece: &[u8]) -> bool {
-        let is_of_form =
+        let is_form_byte =
             |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-=&;:%+~,*@!()/?'$".contains(byte);
         let end = piece
             .iter()
-            .position(|byte| self.is_untyped && !is_of_form(byte));
+            .position(|byte| self.is_untyped && !is_form_byte(byte));
         let of_form = &piece[..end.unwrap_or(piece.len())];
         let in_form = self
             .form
@@ -173,7 +173,7 @@ impl FormNames {
             self.name
                 .extend_from_slice(&part[..part.len().min(MAX_NAME - self.name.len())]);
             let is_whole = end.is_some() && self.name.len() < MAX_NAME;
-            if self.is_of_protocol(is_whole) {
+            if self.may_be_protocol(is_whole) {
                 return true;
             }
             self.is_past = end.is_some() || self.name.len() == MAX_NAME;
@@ -183,7 +183,7 @@ impl FormNames {
     }
 
     /// Whether the present name, or what there is of it, begins like that of a protocol parameter.
-    fn is_of_protocol(&self, is_whole: bool) -> bool {
+    fn may_be_protocol(&self, is_whole: bool) -> bool {
         // Nearly every name ends here.
         let first = self.name.first();
         if first.is_none_or(|byte| byte.is_ascii_alphanumeric() && !matches!(byte, b'o' | b'O')) {
@@ -261,7 +261,7 @@ mod tests {
             ),
         ] {
             for bytes in [1, 2, 7, body.len()] {
-                let mut names = BodyNames::of_type(content_type.map(str::as_bytes));
+                let mut names = BodyNames::for_type(content_type.map(str::as_bytes));
                 let mut pieces = body.as_bytes().chunks(bytes);
                 let found = pieces.any(|piece| names.has_protocol_name(piece));
                 assert_eq!(found, expected, "{content_type:?} {body} by {bytes}");
@@ -271,7 +271,7 @@ mod tests {
 
     /// What is found in a form that arrives in pieces of this many bytes.
     fn found(form: &[u8], bytes: usize) -> bool {
-        let mut names = BodyNames::of_form();
+        let mut names = BodyNames::for_form();
         form.chunks(bytes)
             .any(|piece| names.has_protocol_name(piece))
     }

@@ -169,7 +169,7 @@ impl ChecksSignatures for DeveloperCheck {
                 address: Some(address),
             };
             let message = pasted::parse(request).map_err(Unchecked::Unreadable)?;
-            if is_of_other(&message, consumer) {
+            if names_another(&message, consumer) {
                 return Err(Unchecked::OtherConsumer);
             }
             match explainer.explain(message).await {
@@ -193,7 +193,7 @@ impl ChecksSignatures for DeveloperCheck {
 }
 
 /// Whether a request is not of this consumer: nothing is read of another one.
-fn is_of_other(message: &RequestText, consumer: &ConsumerKey) -> bool {
+fn names_another(message: &RequestText, consumer: &ConsumerKey) -> bool {
     let Ok(request) = message.request() else {
         return false;
     };

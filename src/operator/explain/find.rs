@@ -51,17 +51,17 @@ impl Rules {
         let call = self
             .flow
             .shown_token_call(uri.path, uri.query, form, parameters);
-        call.map_or(Purpose::Api, Purpose::of)
+        call.map_or(Purpose::Api, Purpose::from_call)
     }
 
     /// The operation that a call to the API is for, if it is for one.
     pub(super) fn operation<'a>(&'a self, request: &ParsedRequest<'a>) -> Option<&'a Operation> {
         let (uri, method) = (&request.uri, request.method.as_bytes());
-        let is_of_host = |url: &&OtherUrl| {
+        let has_host = |url: &&OtherUrl| {
             let is_same_host = url.host.eq_ignore_ascii_case(uri.authority.host);
             !url.internal && url.scheme == uri.scheme && is_same_host
         };
-        let urls = self.verify.other_urls.iter().filter(is_of_host);
+        let urls = self.verify.other_urls.iter().filter(has_host);
         let below = urls.filter_map(|url| uri.path.strip_prefix(&*url.prefix));
         let mut paths = below.chain([uri.path]);
         paths.find_map(|path| self.operations.find(path.as_bytes(), method).operation())

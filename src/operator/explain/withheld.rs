@@ -52,13 +52,13 @@ impl Explanation {
             return false;
         };
         let has_secret = !examined.secrets.consumer_secret.is_empty();
-        let is_of_token = |diagnosis: &Diagnosis| {
+        let is_with_token = |diagnosis: &Diagnosis| {
             let same = unknown.and_then(|unknown| unknown.signature.as_ref()?.diagnosis.as_ref());
             unknown.is_none() || same != Some(diagnosis)
         };
         let by_mistake = |diagnosis: &Diagnosis| {
             let mut mistakes = diagnosis.mistakes.iter().copied();
-            mistakes.all(Mistake::proves_secret) && is_of_token(diagnosis)
+            mistakes.all(Mistake::proves_secret) && is_with_token(diagnosis)
         };
         let is_right = examined.matches && (has_secret || examined.method.is_rsa());
         let is_near = has_secret && examined.diagnosis.as_ref().is_some_and(by_mistake);

@@ -37,13 +37,13 @@ pub enum AfterRejection {
 
 impl AfterRejection {
     /// What became of the calls of a registered consumer that were rejected for one reason.
-    pub fn of(group: &ReasonCount, consumer: ConsumerNow) -> Self {
+    pub fn new(group: &ReasonCount, consumer: ConsumerNow) -> Self {
         let newest = &group.newest;
         if newest.call.is_rejected_by_api() {
             return Self::RejectedByApi;
         }
         let is_quiet = consumer.now >= newest.time.after(QUIET);
-        match (newest.call.is_of_disabled(), consumer.enabled) {
+        match (newest.call.names_disabled_consumer(), consumer.enabled) {
             (true, Some(true)) => return Self::Enabled,
             (true, Some(false)) if is_quiet => return Self::Disabled,
             (true, Some(false)) | (_, None) => return Self::Open,
@@ -110,7 +110,7 @@ mod tests {
             enabled: Some(enabled),
             now: NOW.after(Duration::from_secs(seconds)),
         };
-        AfterRejection::of(group, later)
+        AfterRejection::new(group, later)
     }
 
     #[test]

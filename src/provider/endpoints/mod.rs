@@ -96,7 +96,7 @@ impl Endpoints {
         let headers = &head.parts.headers;
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
-        let mut collected = Collected::of_head(headers, &head.target, memory, &limits)?;
+        let mut collected = Collected::from_head(headers, &head.target, memory, &limits)?;
         if !body.is_end_stream() && is_form(headers)? {
             if may_reject_early && let Err(failure) = self.check_before_form(&collected).await {
                 facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
@@ -133,7 +133,7 @@ impl Endpoints {
             }
             .into());
         }
-        let purpose = Purpose::of(call);
+        let purpose = Purpose::from_call(call);
         let placement = purpose.location_rule();
         if collected.needs_body(self.verify.signature.methods, placement)? {
             body.hold().await?;

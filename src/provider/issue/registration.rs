@@ -73,15 +73,15 @@ pub fn contact(text: &str) -> Result<String, InvalidContact> {
     if text.len() > longest::CONTACT {
         return Err(InvalidText::TooLong(longest::CONTACT, "bytes").into());
     }
-    let is_of_mailbox =
+    let is_mailbox_character =
         |character: char| !character.is_whitespace() && !"\"(),:;<>[\\]@".contains(character);
-    let is_of_host = |character: char| character.is_alphanumeric() || character == '-';
+    let is_host_character = |character: char| character.is_alphanumeric() || character == '-';
     let is_host = |host: &str| {
         host.split('.')
-            .all(|label| !label.is_empty() && label.chars().all(is_of_host))
+            .all(|label| !label.is_empty() && label.chars().all(is_host_character))
     };
     let is_mail = text.rsplit_once('@').is_some_and(|(mailbox, host)| {
-        !mailbox.is_empty() && mailbox.chars().all(is_of_mailbox) && is_host(host)
+        !mailbox.is_empty() && mailbox.chars().all(is_mailbox_character) && is_host(host)
     });
     match is_mail {
         true => Ok(readable(text)?),

@@ -265,7 +265,7 @@ impl Pages {
         let Initiator {
             is_own_site,
             origin,
-        } = Initiator::of(&head.parts.headers).map_err(repeated)?;
+        } = Initiator::from_headers(&head.parts.headers).map_err(repeated)?;
         if head.parts.method != Method::POST {
             return Ok(None);
         }
@@ -504,10 +504,10 @@ impl Wording<'_> {
         callback: &Callback,
         permissions: &[Permission],
     ) -> bool {
-        let is_of_site = matches!(callback, Callback::Uri(uri) if callback::is_assured(uri));
+        let is_site = matches!(callback, Callback::Uri(uri) if callback::is_assured(uri));
         let is_sensitive = |it| self.described(it).2;
         self.rules.consent.remember == Remember::Same
-            && is_of_site
+            && is_site
             && !consumer.callbacks.iter().any(|it| it == OOB)
             && !permissions.iter().any(is_sensitive)
     }

@@ -191,12 +191,12 @@ pub(super) fn render(
     };
     response.verdict = problem.verdict;
     let realm = &frame.theme.rules.responses.realm;
-    let is_of_bearer = matches!(schemes, Schemes::Bearer(Some(_)));
+    let is_bearer = matches!(schemes, Schemes::Bearer(Some(_)));
     let told = match format {
         Format::Challenge => Some(advice.unwrap_or(reason(status))),
         _ => None,
     };
-    let challenges = match told.is_some() || code.is_some() && (status == 401 || is_of_bearer) {
+    let challenges = match told.is_some() || code.is_some() && (status == 401 || is_bearer) {
         true => challenges(schemes, realm, code, (advice, told)),
         false => Vec::new(),
     };

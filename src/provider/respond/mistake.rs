@@ -47,7 +47,9 @@ pub fn mistake(call: &CallRecord<'_>) -> String {
 /// The mistake that a verdict means; `None` if its name says it.
 fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
     Some(match call.reason() {
-        Verdict::ConsumerKeyRefused if call.is_of_disabled() => "Disabled, but still calling",
+        Verdict::ConsumerKeyRefused if call.names_disabled_consumer() => {
+            "Disabled, but still calling"
+        }
         Verdict::ConsumerKeyRefused if call.denied_by.is_some() => {
             "Called from outside its networks"
         }
@@ -55,7 +57,7 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
         Verdict::SignatureInvalid if call.problem.is_some() => "Body not as it was signed",
         Verdict::SignatureInvalid => "Signature wrong, mistake unknown",
         Verdict::NonceUsed => "Same nonce twice",
-        Verdict::TokenRejected if call.is_of_page() => "Request token unknown",
+        Verdict::TokenRejected if call.is_from_page() => "Request token unknown",
         Verdict::TokenRejected if call.lacks_token() => "No token sent",
         Verdict::TokenRejected => "Token unknown, or not for this call",
         Verdict::Forbidden => "Form forged, too old, or not possible",
@@ -188,7 +190,7 @@ pub fn advice(call: &CallRecord<'_>) -> Result<String, Cow<'static, str>> {
 
 /// What an operator has to do about a request of a person's browser, which no developer has made.
 fn on_a_page(call: &CallRecord<'_>) -> Option<&'static str> {
-    let is_rejected = call.is_of_page() && call.reason().outcome() == Outcome::Rejected;
+    let is_rejected = call.is_from_page() && call.reason().outcome() == Outcome::Rejected;
     is_rejected.then(|| match call.reason() {
         Verdict::LoginFailed => {
             "Nothing, if they are few. Somebody who guesses passwords sends many: after login.max_failures the login pauses by itself."
@@ -279,10 +281,10 @@ mod tests {
         assert_eq!(advice(&failed), Err(ours.into()));
         for verdict in Verdict::VARIANTS {
             let call = rejected(*verdict);
-            let is_of_the_caller = matches!(verdict.outcome(), Outcome::Rejected);
+            let is_callers = matches!(verdict.outcome(), Outcome::Rejected);
             assert_ne!(mistake(&call), "");
-            let is_of_others = advice(&call).is_err_and(|ours| ours.contains("not the consumer’s"));
-            assert!(!(is_of_the_caller && is_of_others), "{verdict:?}");
+            let is_others = advice(&call).is_err_and(|ours| ours.contains("not the consumer’s"));
+            assert!(!(is_callers && is_others), "{verdict:?}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl<'a> Frame<'a> {
     ) -> Self {
         let query = here.and_then(Uri::query);
         let tags = query.and_then(|query| parameter(query.as_bytes(), UI_LOCALES).ok()?);
-        let asked = tags.and_then(|tags| theme.languages.of_ui_locales(&tags));
+        let asked = tags.and_then(|tags| theme.languages.by_ui_locales(&tags));
         let accepted = || accept_language.map(HeaderValue::as_bytes);
         Self {
             theme,
@@ -71,7 +71,7 @@ impl<'a> Frame<'a> {
 
     /// The frame of the same page in the first of these languages that there is: tags separated by spaces.
     pub fn preferring(self, tags: &str) -> Self {
-        let preferred = self.theme.languages.of_ui_locales(tags);
+        let preferred = self.theme.languages.by_ui_locales(tags);
         let texts = preferred.unwrap_or(self.texts);
         Self { texts, ..self }
     }

@@ -147,8 +147,8 @@ pub fn token(authorization: &[u8]) -> Option<Result<&[u8], BearerRejection>> {
             .iter()
             .rposition(|&byte| byte != b'=')
             .map_or(0, |last| last + 1);
-        let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
-        match end > 0 && token[..end].iter().all(is_of_token) {
+        let is_token_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
+        match end > 0 && token[..end].iter().all(is_token_byte) {
             true if token.len() > MAX_TOKEN_BYTES => Err(BearerRejection::Request(
                 "the Bearer token has more than 8192 bytes",
             )),

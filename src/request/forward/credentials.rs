@@ -19,7 +19,7 @@ pub struct Rewriting {
 
 impl Rewriting {
     /// What is taken out of a permitted call. An observed call goes on as if this program were not there.
-    pub fn of(
+    pub fn new(
         call: &Call<'_>,
         permit: &Permit,
         deviations: DeviationSet,

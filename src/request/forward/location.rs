@@ -42,14 +42,14 @@ pub fn rewrite(params: &ForwardParams, places: PublicPlaces<'_>, value: &[u8]) -
         false => Url::parse(text).ok()?,
     };
     let is_public = is_at(&location, &public.origin);
-    let is_of_api = !is_relative && params.api_origin.as_ref() == Some(&location.origin());
-    let is_ours = is_of_api || is_public || !is_relative && is_misnamed(&location, public, origins);
+    let is_api = !is_relative && params.api_origin.as_ref() == Some(&location.origin());
+    let is_ours = is_api || is_public || !is_relative && is_misnamed(&location, public, origins);
     if !is_ours || !location.username().is_empty() || location.password().is_some() {
         return None;
     }
     let whole = &location[Position::BeforePath..];
     // An API that writes its own origin knows nothing of the public one.
-    let is_published = !is_of_api && is_published(&location, places);
+    let is_published = !is_api && is_published(&location, places);
     let below = whole.strip_prefix(params.api_path.as_str());
     let below = below.filter(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
     let (rest, needs_prefix) = match below {

@@ -45,10 +45,10 @@ fn shown_key(key: &str) -> String {
     if key.parse::<ConsumerKey>().is_ok() {
         return key.to_owned();
     }
-    let is_of_a_name = |it: &char| it.is_ascii_alphanumeric() || "._~@+:-".contains(*it);
+    let is_name_character = |it: &char| it.is_ascii_alphanumeric() || "._~@+:-".contains(*it);
     let characters = key.chars().take(MAX_KEY_CHARS);
     characters
-        .map(|it| Some(it).filter(is_of_a_name).unwrap_or('?'))
+        .map(|it| Some(it).filter(is_name_character).unwrap_or('?'))
         .collect()
 }
 

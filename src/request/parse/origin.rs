@@ -313,10 +313,10 @@ impl Origins {
     /// Whether a request is for the origin of the token endpoints.
     #[must_use]
     pub fn is_base(&self, received: &RequestOrigin<'_>) -> bool {
-        let is_of_scheme = |url: &PublicUrl| url.origin.is_https() == received.secure;
+        let has_scheme = |url: &PublicUrl| url.origin.is_https() == received.secure;
         let is_at = |url: &PublicUrl| url.is_at(&received.authority);
-        let is_other = |url| is_of_scheme(url) && is_at(url);
-        is_at(&self.base) && (is_of_scheme(&self.base) || !self.public.iter().any(is_other))
+        let is_other = |url| has_scheme(url) && is_at(url);
+        is_at(&self.base) && (has_scheme(&self.base) || !self.public.iter().any(is_other))
     }
 
     /// The origin whose pages a request is for: that of the token endpoints or one of the further ones. A flow stays there.
@@ -403,7 +403,7 @@ fn set_host<'a>(
 
 fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(), ParseRejection> {
     if let Some(proto) = proto {
-        let scheme = Scheme::of_forwarded(proto).ok_or(INVALID_FORWARDED)?;
+        let scheme = Scheme::from_forwarded(proto).ok_or(INVALID_FORWARDED)?;
         received.secure = scheme == Scheme::Https;
     }
     Ok(())

@@ -90,7 +90,7 @@ impl Collected {
     /// # Errors
     /// Two Authorization lines (either could be the one that counts), and [`BodyRejection`] where `memory` has no room left
     /// for the parameters.
-    pub fn of_head(
+    pub fn from_head(
         headers: &HeaderMap,
         target: &RequestTarget<'_>,
         memory: Reservation,

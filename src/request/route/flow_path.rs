@@ -93,8 +93,8 @@ impl FromStr for FlowPath {
         if inner.is_empty() {
             return Err(InvalidFlowPath::Root);
         }
-        let is_of_uri = |byte: u8| byte.is_ascii_graphic() && !b"\"<>^`{|}#".contains(&byte);
-        if !text.bytes().all(is_of_uri) {
+        let is_uri_byte = |byte: u8| byte.is_ascii_graphic() && !b"\"<>^`{|}#".contains(&byte);
+        if !text.bytes().all(is_uri_byte) {
             return Err(InvalidFlowPath::Byte);
         }
         let whole = inner.strip_suffix('/').unwrap_or(inner).as_bytes();

@@ -86,7 +86,7 @@ impl FlowPaths {
     }
 
     /// Whether a request is for the flow of the API, and is forwarded whatever its signature.
-    pub fn is_of_api(&self, target: &target::RequestTarget<'_>) -> bool {
+    pub fn is_api_path(&self, target: &target::RequestTarget<'_>) -> bool {
         let mut paths = self.of_api.iter();
         paths.any(|(path, _)| path.matches(target)) && self.guarded_token_call(target).is_none()
     }
@@ -133,7 +133,7 @@ impl FlowPaths {
         let mut modes =
             modes.filter_map(|pairs| http_fields::parameter(pairs.as_bytes(), "mode").ok()?);
         match modes.find(|_| path == self.endpoint) {
-            Some(mode) => match service::of_mode(&mode)? {
+            Some(mode) => match service::by_mode(&mode)? {
                 ServiceCall::Token(call) => Some(call),
                 ServiceCall::Page(_) | ServiceCall::JwkSet => None,
             },

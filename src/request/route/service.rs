@@ -157,7 +157,7 @@ pub(super) fn modes() -> impl Iterator<Item = &'static str> {
 }
 
 /// The call or the page that this `mode` names.
-pub(super) fn of_mode(mode: &str) -> Option<ServiceCall> {
+pub(super) fn by_mode(mode: &str) -> Option<ServiceCall> {
     let mut entries = SERVICE.into_iter();
     let named = entries.find(|entry| entry.mode == Some(mode));
     named.map(|entry| entry.call)

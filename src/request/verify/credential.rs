@@ -28,7 +28,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// That of a token call.
-    pub const fn of(call: TokenCall) -> Self {
+    pub const fn from_call(call: TokenCall) -> Self {
         match call {
             TokenCall::RequestToken => Self::RequestToken,
             TokenCall::AccessToken => Self::AccessToken,

@@ -239,11 +239,11 @@ pub(super) fn needed_deviation(
             prove(rules, purpose, request, credential, tried, now)
         };
         let alone = DeviationSet::NONE.with(deviation);
-        let is_of_key = matches!(
+        let is_in_key = matches!(
             deviation,
             Deviation::KeyWithoutAmpersand | Deviation::EmptySecret
         );
-        let may_help = match is_of_key {
+        let may_help = match is_in_key {
             true => !request.credentials.signature_method.is_rsa(),
             false => request.parameters.deviations_in_text(alone) != DeviationSet::NONE,
         };

@@ -59,7 +59,7 @@ impl BoundListener {
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn of(socket: Passed) -> io::Result<Self> {
+    pub(super) fn new(socket: Passed) -> io::Result<Self> {
         let at = socket.address()?;
         let listener = match socket {
             Passed::Tcp(listener) => Listener::Tcp(listener),

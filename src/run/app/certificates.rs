@@ -44,7 +44,7 @@ pub struct Certificate {
 
 impl Certificate {
     /// Those that the configuration names. A file that cannot be read is skipped: the part that needs it reports it.
-    pub fn of(config: &Config) -> Vec<Self> {
+    pub fn read(config: &Config) -> Vec<Self> {
         let served = config.listen_tls.certificate.iter();
         let served = served.map(|path| ("listen.tls.certificate", path));
         let shown = config.upstream_tls.certificate.iter();
@@ -182,7 +182,7 @@ type FileStamp = (u64, u64, i64, i64, u64);
 
 impl Stamps {
     /// Looks at the files; to be called before they are read, so that a change in between is noticed the next time.
-    pub(super) fn of(config: &Config) -> Self {
+    pub(super) fn read(config: &Config) -> Self {
         let (listener, upstream) = (&config.listen_tls, &config.upstream_tls);
         let served = listener.certificate.iter().chain(&listener.key);
         let shown = upstream.certificate.iter().chain(&upstream.key);

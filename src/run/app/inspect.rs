@@ -130,7 +130,7 @@ pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     for (key, file) in config.admin.token_files() {
         findings.mode(key, file);
     }
-    let certificates = Certificate::of(config);
+    let certificates = Certificate::read(config);
     let served: Vec<_> = certificates
         .into_iter()
         .filter(|one| one.key == "listen.tls.certificate")
@@ -156,7 +156,7 @@ impl Findings {
     /// Only its owner may read a secret. A group may be intended: that of a Kubernetes volume, or `ssl-cert`.
     fn mode(&mut self, key: &'static str, path: &Path) {
         let found = path.metadata().ok().filter(Metadata::is_file);
-        let Some(open) = found.as_ref().and_then(OpenTo::of) else {
+        let Some(open) = found.as_ref().and_then(OpenTo::from_metadata) else {
             return;
         };
         let (who, mode, fix) = (open.who, open.mode, open.fix(path));
@@ -220,7 +220,7 @@ pub struct OpenTo {
 impl OpenTo {
     /// `None`: only the accounts that have to read the file can open it. A file of root that its group only reads is made
     /// for an account that must not change it, as packages do: either this process, or the service, if root runs this.
-    pub fn of(found: &Metadata) -> Option<Self> {
+    pub fn from_metadata(found: &Metadata) -> Option<Self> {
         let others = getgroups().unwrap_or_default();
         let groups = others.into_iter().chain([getegid()]).map(Gid::as_raw);
         let (user, groups) = (geteuid().as_raw(), groups.collect::<Vec<_>>());

@@ -118,7 +118,7 @@ impl App {
     /// Reads certificates whose files have changed. One that cannot be read changes nothing, and is read again when a
     /// file changes the next time.
     pub(super) fn reread_certificates(&mut self) {
-        let stamps = Stamps::of(&self.config);
+        let stamps = Stamps::read(&self.config);
         if stamps != self.stamps {
             let swap = self.make(&self.config);
             self.services.metrics.reloaded(swap.is_ok());
@@ -146,7 +146,7 @@ impl App {
 
     /// Makes the parts that a reload swaps. A certificate that callers reject does not replace one that they accept.
     fn make(&self, config: &Config) -> Result<Swap, StartError> {
-        let (stamps, certificates) = (Stamps::of(config), Certificate::of(config));
+        let (stamps, certificates) = (Stamps::read(config), Certificate::read(config));
         let shown = self.services.certificates.load();
         Certificate::may_replace(&certificates, &shown, self.services.clock.now())
             .map_err(StartError::Certificate)?;

@@ -87,10 +87,10 @@ impl Checked {
         let passed = sockets.addresses()?;
         passed.replace(&mut config)?;
         passed.log();
-        let stamps = Stamps::of(&config);
+        let stamps = Stamps::read(&config);
         let tls = || Tls::read(&config.listen_tls, config.protocols, None);
         let tls = config.listens_with_tls().then(tls).transpose()?;
-        let certificates = Certificate::of(&config);
+        let certificates = Certificate::read(&config);
         if let Some(problem) = certificates.iter().find_map(Certificate::never_valid) {
             return Err(StartError::Certificate(problem));
         }
@@ -129,7 +129,7 @@ impl Checked {
         let mut admin = Vec::new();
         for (key, address) in config.listeners().into_iter().skip(addresses.len()) {
             let bound = match self.sockets.take(key) {
-                Some(socket) => BoundListener::of(socket).map_err(StartError::System)?,
+                Some(socket) => BoundListener::new(socket).map_err(StartError::System)?,
                 // The previous process has it until it is about to end.
                 None if !self.passed.is_empty() => bind_until(self.deadline, &address, key).await?,
                 None => BoundListener::bind(&address, key)?,

@@ -52,7 +52,7 @@ impl Config {
 
     /// `service.base_url`: as written, else the origin of the first public listener, which is bound to `listener`.
     pub fn base_url(&self, listener: SocketAddr) -> Origin {
-        let of_listener = || Origin::of_listener(listener, self.listens_with_tls());
+        let of_listener = || Origin::for_listener(listener, self.listens_with_tls());
         self.service.base_url.clone().unwrap_or_else(of_listener)
     }
 
@@ -153,7 +153,7 @@ impl Config {
 
     /// The URLs by which no consumer should call: that of the API, and those of a listener at `listener`.
     pub fn internal_urls(&self, listener: SocketAddr) -> Vec<HttpUrl> {
-        let own = Origin::of_listener(listener, self.listens_with_tls());
+        let own = Origin::for_listener(listener, self.listens_with_tls());
         let hosts = match listener.ip() {
             ip if ip.is_unspecified() => vec!["127.0.0.1", "localhost"],
             ip if ip.is_loopback() => vec![own.host.as_str(), "localhost"],

@@ -26,7 +26,7 @@ pub(super) fn other_form(line: &str) -> &'static str {
 }
 
 /// The line of each key, `listen.tls.key`, and of each item of a list of tables, `operation[2]`. A text that is not TOML has none.
-pub(super) fn of_keys(text: &str) -> BTreeMap<String, usize> {
+pub(super) fn by_key(text: &str) -> BTreeMap<String, usize> {
     let mut lines = BTreeMap::new();
     if let Ok(table) = DeTable::parse(text) {
         add(&mut lines, text, table.get_ref(), "");

@@ -185,7 +185,7 @@ pub fn load(
     let name = path.display().to_string();
     let text = file
         .and_then(io::read_to_string)
-        .map_err(|error| ConfigErrors::of_file(&name, &unreadable(&error)))?;
+        .map_err(|error| ConfigErrors::for_file(&name, &unreadable(&error)))?;
     let config = parse(&text, &name, environment)?;
     config.identity.encoding.set();
     Ok(config)

@@ -52,7 +52,7 @@ pub struct ConfigErrors(pub(super) Vec<String>);
 
 impl ConfigErrors {
     /// A problem of the file as a whole.
-    pub fn of_file(file: &str, message: &str) -> Self {
+    pub fn for_file(file: &str, message: &str) -> Self {
         Self(vec![visible(&format!("{file}: {message}"))])
     }
 }
@@ -91,14 +91,14 @@ impl<'f> Written<'f> {
             let words: Vec<_> = error.message().split_whitespace().collect();
             let other = lines::other_form(text.lines().nth(line - 1).unwrap_or_default());
             let message = format!("not valid TOML: {}{other}", words.join(" "));
-            ConfigErrors::of_file(&format!("{file}:{line}"), &message)
+            ConfigErrors::for_file(&format!("{file}:{line}"), &message)
         })?;
         let mut written = Self {
             file,
             directory,
             data: directory.to_owned(),
             table,
-            lines: lines::of_keys(text),
+            lines: lines::by_key(text),
             variables: BTreeMap::new(),
             stray: Vec::new(),
             problems: Vec::new(),

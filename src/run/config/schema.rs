@@ -32,7 +32,7 @@ pub fn json_schema() -> String {
         let schemas = section
             .keys
             .iter()
-            .map(|key| (key.name.to_owned(), of(key)));
+            .map(|key| (key.name.to_owned(), member(key)));
         if let Some(properties) = keys["properties"].as_object_mut() {
             properties.extend(schemas);
         }
@@ -59,7 +59,7 @@ fn empty(section: &SectionSchema) -> Value {
 }
 
 /// The schema of a key: that of its type, with its documentation.
-fn of(key: &KeySchema) -> Value {
+fn member(key: &KeySchema) -> Value {
     let mut text = paragraph(key.doc);
     let json = |written: &str| serde_json::to_value(value_of(written)).unwrap_or_default();
     let (name, value) = match key.unwritten {

@@ -219,7 +219,7 @@ impl CallRecord<'_> {
     }
 
     /// Whether its consumer was disabled. Such a verdict without that is of a call that lacks a pinned value, or from outside its networks.
-    pub fn is_of_disabled(&self) -> bool {
+    pub fn names_disabled_consumer(&self) -> bool {
         self.reason() == Verdict::ConsumerKeyRefused
             && self.problem.is_none()
             && self.denied_by.is_none()
@@ -230,11 +230,11 @@ impl CallRecord<'_> {
         self.reason() == Verdict::TokenRejected
             && self.named_token().unwrap_or_default().is_empty()
             && self.door != Some(Door::Bearer)
-            && !self.is_of_page()
+            && !self.is_from_page()
     }
 
     /// Whether a person sent it from a page of this service.
-    pub fn is_of_page(&self) -> bool {
+    pub fn is_from_page(&self) -> bool {
         self.operation.as_deref() == Some(PAGE)
     }
 

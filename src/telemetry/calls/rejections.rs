@@ -158,7 +158,7 @@ impl Ring {
 }
 
 #[derive(Debug, Default)]
-struct OfConsumer {
+struct ConsumerRejections {
     last: Ring,
     counts: Counts,
 }
@@ -167,7 +167,7 @@ struct OfConsumer {
 struct Kept {
     /// The number of the last one.
     number: u64,
-    consumers: HashMap<String, OfConsumer>,
+    consumers: HashMap<String, ConsumerRejections>,
     /// The consumers whose first call proved nothing, the oldest first.
     unproved: VecDeque<String>,
     others: Ring,
@@ -179,7 +179,7 @@ struct Kept {
 
 impl Kept {
     /// Forgets the oldest consumer of which no call proves anything, if there are [`MOST_UNPROVED`].
-    fn make_room(&mut self) -> Option<OfConsumer> {
+    fn make_room(&mut self) -> Option<ConsumerRejections> {
         if self.unproved.len() < MOST_UNPROVED {
             return None;
         }

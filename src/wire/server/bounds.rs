@@ -109,7 +109,7 @@ impl Bounds {
     /// Calls `choose` with a function that returns the number of connections of a network.
     pub(super) fn with_counts<T>(&self, choose: impl FnOnce(&dyn Fn(IpAddr) -> u32) -> T) -> T {
         let counts = self.0.lock();
-        choose(&|network| counts.of(network))
+        choose(&|network| counts.connections(network))
     }
 
     /// Counts a connection that is refused, if it may wait until its caller has read that.
@@ -174,13 +174,13 @@ impl Slot {
 
 impl Counts {
     /// The connections of a network.
-    fn of(&self, network: IpAddr) -> u32 {
+    fn connections(&self, network: IpAddr) -> u32 {
         self.by_address.get(&network).copied().unwrap_or(0)
     }
 
     /// Whether the caller has as many connections as it may have, whatever others have.
     fn is_full_for(&self, caller: Caller) -> bool {
-        let count = self.of(caller.network);
+        let count = self.connections(caller.network);
         let is_scarce = self.open > self.limit / 2 && !caller.is_trusted;
         let has_share = is_scarce && count as usize >= (self.limit / 4).max(1);
         if has_share {

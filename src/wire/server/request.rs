@@ -77,7 +77,7 @@ impl RequestBody {
     /// # Errors
     /// [`UploadError::Signed`], if the part that was read has one.
     pub fn go_on_unsigned(&self) -> Result<(), BodyRejection> {
-        self.go_on_without(BodyNames::of_form, UploadError::Signed)
+        self.go_on_without(BodyNames::for_form, UploadError::Signed)
     }
 
     /// Lets a body of this type go on that no signature covers, or a hash alone, as [`RequestBody::go_on_unsigned`] does.
@@ -89,7 +89,7 @@ impl RequestBody {
         content_type: Option<&[u8]>,
     ) -> Result<(), BodyRejection> {
         self.go_on_without(
-            || BodyNames::of_type(content_type),
+            || BodyNames::for_type(content_type),
             UploadError::Credentials,
         )
     }

@@ -28,7 +28,7 @@ pub fn unescaped_login(url: &str) -> Option<&'static str> {
 }
 
 /// Why a text is the address of another engine than SQLite, if it is.
-fn of_other_engine(url: &str) -> Option<&'static str> {
+fn other_engine(url: &str) -> Option<&'static str> {
     const LIBPQ: [&str; 7] = [
         "host=",
         "hostaddr=",
@@ -91,7 +91,7 @@ impl StoreUrl {
     #[must_use]
     pub fn sqlite_problem(&self) -> Option<&'static str> {
         let path = self.0.strip_prefix("sqlite:").unwrap_or(&self.0);
-        if let Some(problem) = of_other_engine(&self.0) {
+        if let Some(problem) = other_engine(&self.0) {
             Some(problem)
         } else if path.starts_with("file:") {
             Some("write the path of the file, without file:")

@@ -38,7 +38,7 @@ impl Origin {
     }
 
     /// The origin of a listener that is bound to `address`.
-    pub fn of_listener(address: SocketAddr, tls: bool) -> Self {
+    pub fn for_listener(address: SocketAddr, tls: bool) -> Self {
         Self {
             scheme: if tls { Scheme::Https } else { Scheme::Http },
             host: match address.ip() {

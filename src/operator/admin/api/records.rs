@@ -502,7 +502,7 @@ impl Call<'_> {
         let rejections = &self.admin.shared.rejections;
         let consumer: Option<ConsumerKey> = self.query.parsed("consumer")?;
         let reasons = match &consumer {
-            Some(key) => reasons::of_consumer(rejections, key.as_str()),
+            Some(key) => reasons::for_consumer(rejections, key.as_str()),
             None => rejections.reasons(None),
         };
         // The cursor is the number of those before.

@@ -111,7 +111,7 @@ const HOURS_OF_DAY: Span = Span {
 };
 
 /// The accepted and the rejected calls of one consumer by hour; `wrong` says what the latter are.
-pub(super) fn of_consumer(
+pub(super) fn for_consumer(
     now: UnixTime,
     (accepted, rejected): ([u64; HOURS], [u64; HOURS]),
     wrong: &'static str,

@@ -234,7 +234,7 @@ fn check_origin(request: &Request<RequestBody>) -> Result<()> {
     let Initiator {
         is_own_site,
         origin,
-    } = Initiator::of(request.headers()).map_err(|_| Rejected::Forged)?;
+    } = Initiator::from_headers(request.headers()).map_err(|_| Rejected::Forged)?;
     let host = host_of(request);
     let is_own = |origin: &[u8]| {
         let schemes = [b"http://".as_slice(), b"https://"];

@@ -215,7 +215,7 @@ impl LinkState {
             let mut up = self.connected().await?;
             used = Some(Arc::clone(&up.driver));
             let sent = request.send(&mut up.connection, up.is_durable).await;
-            if sent.as_ref().is_err_and(is_of_the_connection) {
+            if sent.as_ref().is_err_and(ends_connection) {
                 self.forget(&up);
                 self.outage.check()?;
             }
@@ -493,7 +493,7 @@ fn is_primary(hello: &Value) -> bool {
 }
 
 /// Whether another connection may get another reply: this one is broken, or its server is no longer the primary.
-fn is_of_the_connection(error: &RedisError) -> bool {
+fn ends_connection(error: &RedisError) -> bool {
     use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly};
     match error.kind() {
         ErrorKind::Server(kind) => {

@@ -73,7 +73,7 @@ impl PostgresStore {
             servers,
             tls,
             thread: thread.handle(),
-            timeouts: Timeouts::of(opening),
+            timeouts: Timeouts::for_opening(opening),
         };
         let pool = PostgresPool::new(server, Arc::clone(&changed));
         let pool = Arc::new(pool.map_err(|error| OpenProblem::Failed(error.into()))?);

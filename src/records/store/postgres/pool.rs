@@ -66,7 +66,7 @@ pub(super) struct Timeouts {
 
 impl Timeouts {
     /// Less than a second for requests that are served, and more for a command.
-    pub(super) const fn of(opening: Opening) -> Self {
+    pub(super) const fn for_opening(opening: Opening) -> Self {
         match opening {
             // `check` rejects what a start would reject.
             Opening::Serve | Opening::Check => Self {
@@ -476,7 +476,7 @@ mod tests {
             servers: PostgresUrl::parse(&url).unwrap().connector().unwrap().0,
             tls: MakeRustlsConnect::new(tls),
             thread: Handle::current(),
-            timeouts: Timeouts::of(Opening::Serve),
+            timeouts: Timeouts::for_opening(Opening::Serve),
         };
         Arc::new(PostgresPool::new(server, Arc::default()).unwrap())
     }

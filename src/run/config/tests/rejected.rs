@@ -221,12 +221,12 @@ fn rejects_what_does_not_fit_together() {
     "#,
     ) {
         let lines = errors(text);
-        let is_of_key = |line: &String| {
+        let names_key = |line: &String| {
             let rest = line.split_once(": ").map(|(_, rest)| rest);
             rest.is_some_and(|rest| rest.starts_with(&format!("{key}: ")))
         };
         assert!(
-            lines.len() == 1 && is_of_key(&lines[0]),
+            lines.len() == 1 && names_key(&lines[0]),
             "{text}: {lines:?}"
         );
     }

@@ -101,9 +101,9 @@ impl ReasonCount {
             && newest.is_rejected_by_api() == other.is_rejected_by_api()
             && newest.denied_by == other.denied_by
             && newest.missing_permission == other.missing_permission
-            && newest.is_of_disabled() == other.is_of_disabled()
+            && newest.names_disabled_consumer() == other.names_disabled_consumer()
             && newest.lacks_token() == other.lacks_token()
-            && newest.is_of_page() == other.is_of_page()
+            && newest.is_from_page() == other.is_from_page()
             && newest.is_unlisted() == other.is_unlisted()
     }
 

@@ -38,7 +38,7 @@ impl Tiles {
         enforces: bool,
         (nonces, max_nonces): (u64, u64),
     ) -> Self {
-        let minute = MinuteCalls::of(last_minute(minutes));
+        let minute = MinuteCalls::from_samples(last_minute(minutes));
         let latency = |percent| {
             let last = last_minute(minutes);
             last.map_or_else(|| "–".to_owned(), |last| chart::latency(last, percent))
@@ -102,7 +102,7 @@ struct MinuteCalls {
 }
 
 impl MinuteCalls {
-    fn of<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Self {
+    fn from_samples<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Self {
         let mut calls = Self::default();
         for sample in samples {
             calls.all += sample.counts.total();
@@ -140,7 +140,7 @@ fn percent_of(part: u64, all: u64) -> f64 {
 /// How many calls of the last minute failed, else of the current one.
 pub(in crate::operator::admin::console) fn failures(minutes: &[Sample]) -> Option<String> {
     let of = |samples: Option<&Sample>, when: &str| {
-        let calls = MinuteCalls::of(samples);
+        let calls = MinuteCalls::from_samples(samples);
         (calls.failed > 0).then(|| format!("{} calls of {when} failed.", calls.failures()))
     };
     let last = of(last_minute(minutes), "the last whole minute");
@@ -149,8 +149,11 @@ pub(in crate::operator::admin::console) fn failures(minutes: &[Sample]) -> Optio
 
 /// The warning about the last minute: more than a twentieth of its answered calls were rejected, or would be, or twice the share of the hour.
 pub(in crate::operator::admin::console) fn alarm(minutes: &[Sample]) -> Option<String> {
-    let minute = MinuteCalls::of(last_minute(minutes));
-    let (share, of_hour) = (minute.percent(), MinuteCalls::of(minutes).percent());
+    let minute = MinuteCalls::from_samples(last_minute(minutes));
+    let (share, of_hour) = (
+        minute.percent(),
+        MinuteCalls::from_samples(minutes).percent(),
+    );
     let is_double = minute.wrong() >= ALARM_CALLS && share >= 2.0 * of_hour;
     let what = match (minute.rejected, minute.would_be_rejected) {
         (_, 0) => "were rejected",

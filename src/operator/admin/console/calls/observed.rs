@@ -175,7 +175,7 @@ impl ConsoleRequest<'_> {
 }
 
 /// Whether a call is neither a fault nor of a key that is not registered.
-pub(in crate::operator::admin::console) fn is_of_consumer(one: &KeptCall) -> bool {
+pub(in crate::operator::admin::console) fn has_registered_consumer(one: &KeptCall) -> bool {
     one.is_registered && !one.call.is_fault()
 }
 

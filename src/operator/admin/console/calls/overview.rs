@@ -8,7 +8,7 @@ use strum::VariantArray as _;
 
 use super::{
     minute::{Tiles, alarm, failures},
-    observed::{Breakage, Period, SilentConsumer, is_of_consumer, reasons_of_others},
+    observed::{Breakage, Period, SilentConsumer, has_registered_consumer, reasons_of_others},
     reasons::{CountedSince, RejectedConsumer},
 };
 use crate::{
@@ -299,7 +299,7 @@ impl ConsoleRequest<'_> {
         if !enforces {
             let rejections = &self.admin.shared.rejections;
             let newest = rejections.newest();
-            let strange = newest.iter().filter(|one| !is_of_consumer(one));
+            let strange = newest.iter().filter(|one| !has_registered_consumer(one));
             let others = reasons_of_others(strange, rejections.reasons_of_unsigned());
             observed.extend(others.into_iter().filter(is_observed));
             self.sort_by_day(&mut observed, &names);

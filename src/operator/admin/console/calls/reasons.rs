@@ -110,7 +110,7 @@ impl ConsoleRequest<'_> {
             enabled: key.and_then(|key| names.is_enabled(key)),
             now: self.now,
         };
-        AfterRejection::of(group, consumer)
+        AfterRejection::new(group, consumer)
     }
 
     /// The rows of these reasons. Those of one consumer follow each other, in the place of its first one.
@@ -128,7 +128,7 @@ impl ConsoleRequest<'_> {
             let place = *places.entry(consumer).or_insert_with(|| {
                 rows.push(RejectedConsumer {
                     consumer: consumer.map(|key| names.consumer(key)),
-                    nobody: match (group.is_observed(), newest.is_of_page()) {
+                    nobody: match (group.is_observed(), newest.is_from_page()) {
                         (_, true) => "a browser",
                         (true, _) => "unsigned calls",
                         (false, _) => "no consumer key",
@@ -158,7 +158,7 @@ impl ConsoleRequest<'_> {
             AfterRejection::Accepted(_) | AfterRejection::Enabled => "good",
             AfterRejection::Disabled | AfterRejection::RejectedByApi => "",
         };
-        let is_disabled = newest.is_of_disabled()
+        let is_disabled = newest.names_disabled_consumer()
             && consumer.and_then(|key| names.is_enabled(key)) == Some(false);
         Ok(Reason {
             mistake: reasons::mistake(newest),

@@ -9,7 +9,7 @@ use askama::Template;
 
 use super::{
     call::href,
-    observed::{Breakage, Period, is_of_consumer, reasons_of_others},
+    observed::{Breakage, Period, has_registered_consumer, reasons_of_others},
     reasons::{CountedSince, RejectedConsumer},
 };
 use crate::{
@@ -113,7 +113,7 @@ struct Filter<'a> {
 }
 
 impl Filter<'_> {
-    fn is_of_kind(&self, is_observed: bool) -> bool {
+    fn has_kind(&self, is_observed: bool) -> bool {
         match self.kind {
             "observed" => is_observed,
             "rejected" => !is_observed,
@@ -122,7 +122,7 @@ impl Filter<'_> {
     }
 
     /// Nothing else is asked than what enforcing would break.
-    fn is_of_all_observed(&self) -> bool {
+    fn asks_for_all_observed(&self) -> bool {
         let others = [self.consumer, self.reason, self.id];
         self.kind == "observed" && others.iter().all(|text| text.is_empty())
     }
@@ -134,7 +134,7 @@ impl Filter<'_> {
         (self.consumer.is_empty() || has(one.call.named_consumer()) || has(name))
             && (self.reason.is_empty() || words_of(one).contains(&self.reason))
             && (self.id.is_empty() || one.call.request_id.as_deref() == Some(self.id))
-            && self.is_of_kind(one.call.observed().is_some())
+            && self.has_kind(one.call.observed().is_some())
     }
 }
 
@@ -161,8 +161,10 @@ impl ConsoleRequest<'_> {
         let known = all.iter().chain(of_consumers.iter().map(|it| &it.newest));
         let reasons = reason_words(known, filter.reason);
         let wanted = Vec::from_iter(all.iter().filter(|one| is_wanted(one)));
-        let (known, strange): (Vec<_>, Vec<_>) =
-            wanted.iter().copied().partition(|one| is_of_consumer(one));
+        let (known, strange): (Vec<_>, Vec<_>) = wanted
+            .iter()
+            .copied()
+            .partition(|one| has_registered_consumer(one));
         let others = match filter.id {
             "" => {
                 of_consumers.retain(|group| is_wanted(&group.newest));
@@ -188,7 +190,7 @@ impl ConsoleRequest<'_> {
         let only = only.copied().flatten();
         let only = only.filter(|_| !filter.consumer.is_empty());
         let only = only.map(|key| names.consumer(key));
-        let answer = self.breakage().filter(|_| filter.is_of_all_observed());
+        let answer = self.breakage().filter(|_| filter.asks_for_all_observed());
         let answers = answer.is_some();
         let tables = match answers {
             true => {
@@ -198,7 +200,7 @@ impl ConsoleRequest<'_> {
             false => {
                 let (people, others) = others
                     .into_iter()
-                    .partition(|it| it.newest.call.is_of_page());
+                    .partition(|it| it.newest.call.is_from_page());
                 vec![
                     GroupsTable::new("By registered consumer and reason", of_consumers),
                     GroupsTable::new(PEOPLE, people),

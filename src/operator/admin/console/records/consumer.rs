@@ -165,7 +165,7 @@ impl ConsoleRequest<'_> {
             started: self.moment(self.admin.shared.rejections.since),
             day: (counted(accepted + rejected, "call"), Number(rejected)),
             chart: (accepted + rejected > 0)
-                .then(|| chart::of_consumer(self.now, by_hour(), wrong)),
+                .then(|| chart::for_consumer(self.now, by_hour(), wrong)),
             rejections: path("/rejections", &[("consumer", key)]),
             may_write: self.may_write() && looked_up_at.is_none(),
             looked_up: looked_up_at.map(|at| self.moment(at)),

@@ -67,7 +67,7 @@ enum Order {
 
 impl Order {
     /// The place of a row: what is of interest first, and then by name.
-    fn of(self, row: &ConsumerRow) -> (Reverse<u64>, String) {
+    fn place(self, row: &ConsumerRow) -> (Reverse<u64>, String) {
         let first = match self {
             Self::Name => 0,
             Self::LastCall => row.last_call.map_or(0, |last| last.time.0),
@@ -162,7 +162,7 @@ impl ConsoleRequest<'_> {
         };
         let (mut next, mut caption) = (by_key, "Consumers by key".to_owned());
         if let Some(order) = order {
-            rows.sort_by_cached_key(|row| order.of(row));
+            rows.sort_by_cached_key(|row| order.place(row));
             let from: usize = self.field("cursor").parse().unwrap_or(0);
             let end = all.min(from + LISTED as usize);
             rows.truncate(end);
