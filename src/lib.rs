@@ -8,9 +8,10 @@
 //! ```
 //!
 //! `gateway/proxy/worker.rs` calls them in this order, and a call to the API is one value, `request::policy::call::Call`. Each
-//! step needs what the step before has proved, so none can be left out: [`request::parse`] makes a `SignedRequest`, [`request::verify`] turns it into `Verified`, [`request::policy`]
-//! into a `Permit`, and [`request::forward`] sends nothing without a `Permit`. [`gateway::forward_auth`] takes the same
-//! steps, up to the `Permit`, for a request that another proxy describes and forwards.
+//! step needs what the step before has proved, so none can be left out: [`request::parse`] makes a `SignedRequest`,
+//! [`request::verify`] turns it into `Verified`, [`request::policy`] into a `Permit`, and [`request::forward`] sends
+//! nothing without a `Permit`. [`gateway::forward_auth`] takes the same steps, up to the `Permit`, for a request that
+//! another proxy describes and forwards.
 //!
 //! # Wings, from the ground up: a module uses only its own wing and those before it in this table
 //!

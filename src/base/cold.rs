@@ -1,4 +1,5 @@
-//! Helpers that move rarely used code out of line, so that the code of a call that succeeds fits better into the caches of a processor.
+//! Helpers that move rarely used code out of line, so that the code of a call that succeeds fits better into the caches of
+//! a processor.
 
 use std::pin::Pin;
 

@@ -1,8 +1,8 @@
 //! Limits the heaps of the allocator, and returns memory that it keeps free to the system.
 //!
-//! glibc gives each thread a heap of its own, up to eight heaps for each processor. The threads of the store read records, and some
-//! texts of these stay in the cache. Other threads cannot use the memory that is freed between them: 280 of the 2,000 bytes of a cached
-//! pair of consumer and token.
+//! glibc gives each thread a heap of its own, up to eight heaps for each processor. The threads of the store read records,
+//! and some texts of these stay in the cache. Other threads cannot use the memory that is freed between them: 280 of the
+//! 2,000 bytes of a cached pair of consumer and token.
 //!
 //! glibc returns free pages only from the end of a heap. Connections that were busy at the same time leave holes all over it
 //! when they are parked, so the process would stay as large as it was when most of them were busy: 21 KB for each of 9,900

@@ -1,7 +1,8 @@
 //! Names that operators and other systems choose: consumer keys, user ids, permissions.
 //!
-//! None of them needs an escape in a header field or a log line, unless `identity.encoding` percent-encodes keys and ids there. Keys
-//! and ids may be those of another system, which have `/`, `=` or braces in them; in a path they are percent-encoded.
+//! None of them needs an escape in a header field or a log line, unless `identity.encoding` percent-encodes keys and ids
+//! there. Keys and ids may be those of another system, which have `/`, `=` or braces in them; in a path they are
+//! percent-encoded.
 
 use std::{
     borrow::Cow,

@@ -41,7 +41,8 @@ impl Serialize for Network {
     }
 }
 
-/// Whether these networks admit a caller: one of them has its address, or there are none. They admit no caller whose address is unknown.
+/// Whether these networks admit a caller: one of them has its address, or there are none. They admit no caller whose
+/// address is unknown.
 #[must_use]
 pub fn admit<'n>(networks: impl IntoIterator<Item = &'n IpNet>, address: Option<IpAddr>) -> bool {
     let mut networks = networks.into_iter().peekable();

@@ -14,9 +14,9 @@ use rustix::{
     process::geteuid,
 };
 
-/// Makes a file that is not there yet, for its owner alone, and opens it to read and to write. A link is never followed. What root makes in the
-/// directory of another account is given to that account: a command that root runs once must leave no file that the
-/// service cannot open.
+/// Makes a file that is not there yet, for its owner alone, and opens it to read and to write. A link is never followed.
+/// What root makes in the directory of another account is given to that account: a command that root runs once must leave
+/// no file that the service cannot open.
 ///
 /// # Errors
 /// The system's; [`io::ErrorKind::AlreadyExists`] if anything has that name.

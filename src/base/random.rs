@@ -3,8 +3,8 @@
 //! All but the out-of-band verifier consist of `A-Z a-z 0-9`: they need no escape in a URL, a header, a form or a cookie,
 //! are never read as an option on a command line, and a double click selects them whole.
 //!
-//! The generator is that of AWS-LC, seeded by the kernel and, where there is one, by the processor's own generator. `.cargo/config.toml`
-//! leaves out a third source, which takes tens of milliseconds in each process.
+//! The generator is that of AWS-LC, seeded by the kernel and, where there is one, by the processor's own generator.
+//! `.cargo/config.toml` leaves out a third source, which takes tens of milliseconds in each process.
 //!
 //! # Errors
 //!

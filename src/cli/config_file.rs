@@ -48,8 +48,8 @@ impl ConfigArgs {
     /// Loads the file and what the environment sets.
     ///
     /// # Errors
-    /// All problems of the configuration. A file that nobody named, and that another account can have written, is an error too: it
-    /// tells the command what to read and whom to send a token.
+    /// All problems of the configuration. A file that nobody named, and that another account can have written, is an error
+    /// too: it tells the command what to read and whom to send a token.
     pub fn load(&self) -> Result<Config, ConfigErrors> {
         let path = self.path();
         let opened = File::open(&path);

@@ -63,7 +63,8 @@ pub(super) enum Command {
         /// The new secret, @FILE, or - for standard input [default: a random one]
         #[arg(long, allow_hyphen_values = true)]
         secret: Option<SecretArg>,
-        /// Make no new secret, but end the grace of the previous one now, and forget it: rejections no longer name it as the mistake
+        /// Make no new secret, but end the grace of the previous one now, and forget it: rejections no longer name it as
+        /// the mistake
         #[arg(long, conflicts_with_all = ["grace", "secret"])]
         end_grace: bool,
     },

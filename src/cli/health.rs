@@ -66,7 +66,8 @@ pub(super) fn ask(
     }
 }
 
-/// Sends a request with these `fields`, each with its line end, and returns status and body of the response, which ends the connection.
+/// Sends a request with these `fields`, each with its line end, and returns status and body of the response, which ends the
+/// connection.
 ///
 /// # Errors
 /// The connection fails.

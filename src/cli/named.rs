@@ -86,8 +86,8 @@ impl Context {
     }
 }
 
-/// The place of the consumer with this name among those that have it in name, key or description, each with its name and key; `None`
-/// if there are none.
+/// The place of the consumer with this name among those that have it in name, key or description, each with its name and
+/// key; `None` if there are none.
 ///
 /// # Errors
 /// None of them, or several, have the name.

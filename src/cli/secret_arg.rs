@@ -20,8 +20,8 @@ pub enum SecretArg {
 }
 
 impl SecretArg {
-    /// Fetches the secret. One final newline (`\n` or `\r\n`) of a file or of standard input is dropped, as editors and `echo` put
-    /// one there.
+    /// Fetches the secret. One final newline (`\n` or `\r\n`) of a file or of standard input is dropped, as editors and
+    /// `echo` put one there.
     ///
     /// # Errors
     /// It cannot be read.

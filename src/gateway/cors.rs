@@ -1,5 +1,6 @@
-//! Scripts of other origins in browsers (Fetch, CORS protocol): the preflights of token calls, and the fields by which a script may
-//! read a token response or a rejection. No response allows cookies, so it shows nothing that a request without them would not.
+//! Scripts of other origins in browsers (Fetch, CORS protocol): the preflights of token calls, and the fields by which a
+//! script may read a token response or a rejection. No response allows cookies, so it shows nothing that a request without
+//! them would not.
 
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 
@@ -8,7 +9,8 @@ use crate::{
     wire::url::origin::Origin,
 };
 
-/// The fields of our responses that a script may read, besides those that it always may (Fetch, CORS-safelisted response-header name).
+/// The fields of our responses that a script may read, besides those that it always may (Fetch, CORS-safelisted
+/// response-header name).
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "WWW-Authenticate, X-Request-Id, Retry-After, Date, Link, RateLimit, RateLimit-Policy, Deprecation, Sunset",
 );

@@ -1,4 +1,5 @@
-//! Deviations from RFC 5849 that consumers in the field cannot be cured of. None is accepted unless the consumer's record names it.
+//! Deviations from RFC 5849 that consumers in the field cannot be cured of. None is accepted unless the consumer's record
+//! names it.
 
 use std::str::FromStr;
 

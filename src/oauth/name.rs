@@ -35,8 +35,9 @@ pub enum ProtocolParameter {
 /// The beginning of all names of protocol parameters, and of no others.
 pub(super) const OAUTH_PREFIX: &[u8] = b"oauth_";
 
-/// A name as some framework reads it (PHP, Rack, Express, ASP.NET): it skips white space and brackets in front, ends the name at NUL and
-/// at an index in brackets, takes dots, spaces and a bracket that is not closed for underscores, and ignores letter case.
+/// A name as some framework reads it (PHP, Rack, Express, ASP.NET): it skips white space and brackets in front, ends the
+/// name at NUL and at an index in brackets, takes dots, spaces and a bracket that is not closed for underscores, and
+/// ignores letter case.
 pub(super) fn folded_name(name: &[u8]) -> Vec<u8> {
     let start = name.iter().position(|byte| !is_skipped(*byte));
     let name = &name[start.unwrap_or(name.len())..];
@@ -63,7 +64,8 @@ const fn is_skipped(byte: u8) -> bool {
     matches!(byte, 0..=b' ' | b'[' | b']')
 }
 
-/// Whether a name that is none of a protocol parameter may be read as that of one; without `oauth_` in front, as any name that has it.
+/// Whether a name that is none of a protocol parameter may be read as that of one; without `oauth_` in front, as any name
+/// that has it.
 #[inline]
 pub(super) fn is_look_alike(name: &[u8]) -> bool {
     // Nearly every name ends here.
@@ -83,8 +85,8 @@ pub(super) fn is_look_alike(name: &[u8]) -> bool {
     }
 }
 
-/// Whether an Authorization value of another scheme names a protocol parameter all the same: some providers read its parameters whatever
-/// the scheme, as PECL's and those of Magento do.
+/// Whether an Authorization value of another scheme names a protocol parameter all the same: some providers read its
+/// parameters whatever the scheme, as PECL's and those of Magento do.
 #[must_use]
 pub fn names_parameter(field_value: &[u8]) -> bool {
     let decoded: Vec<u8> = percent_encoding::percent_decode(field_value).collect();

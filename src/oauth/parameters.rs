@@ -1,8 +1,9 @@
 //! The parameters of one request, RFC 5849 §3.4.1.3.
 //!
-//! Names and values are kept decoded, one after the other in one buffer whose memory the next request uses again. They are encoded
-//! while the base string is written: §3.4.1.3.2 encodes each name and value, §3.4.1.1 encodes the joined text again. Nearly all of
-//! them have unreserved characters only and are the same encoded, so such a pair is kept as `name%3Dvalue` and copied at once.
+//! Names and values are kept decoded, one after the other in one buffer whose memory the next request uses again. They are
+//! encoded while the base string is written: §3.4.1.3.2 encodes each name and value, §3.4.1.1 encodes the joined text
+//! again. Nearly all of them have unreserved characters only and are the same encoded, so such a pair is kept as
+//! `name%3Dvalue` and copied at once.
 
 mod check;
 mod read;
@@ -180,7 +181,8 @@ impl Parameters {
         self.late_methods.len() >= MAX_LATE_METHODS
     }
 
-    /// The values of `_method` in upper case, which some frameworks take for the method of the call. They ignore what is not a word.
+    /// The values of `_method` in upper case, which some frameworks take for the method of the call. They ignore what is
+    /// not a word.
     pub fn method_overrides(&self) -> impl Iterator<Item = Vec<u8>> {
         let named = self.iter().filter(|parameter| names_method(parameter.name));
         let late = self.late_methods.iter().map(Vec::as_slice);
@@ -301,8 +303,8 @@ impl Parameters {
         accepted.iter().filter(applies).collect()
     }
 
-    /// Whether [`Deviation::ValuesUnencoded`] changes the base string, and leaves it with one meaning: a value with an `&` would read as
-    /// two parameters.
+    /// Whether [`Deviation::ValuesUnencoded`] changes the base string, and leaves it with one meaning: a value with an `&`
+    /// would read as two parameters.
     fn can_be_unencoded(&self) -> bool {
         let mut known = self
             .entries

@@ -41,8 +41,8 @@ pub enum InvalidPinned {
 
 impl Pinned {
     /// The first of these that a request does not keep to. Each name has to be where the API reads it, in the form or else in the
-    /// query, and whatever an API may read as it is spelled as it is and has one of these values. `values` returns the values of a
-    /// name that the signature covers.
+    /// query, and whatever an API may read as it is spelled as it is and has one of these values. `values` returns the
+    /// values of a name that the signature covers.
     pub fn not_held<'p, 'v>(
         all: &'p [Self],
         parameters: &Parameters,

@@ -1,7 +1,7 @@
 //! An absolute request URI taken apart without changing a byte of its path and query.
 //!
-//! The URL is signed as it was sent: a URL type that resolves dot segments, adds a slash or escapes a character would make another
-//! base string than the consumer's.
+//! The URL is signed as it was sent: a URL type that resolves dot segments, adds a slash or escapes a character would make
+//! another base string than the consumer's.
 
 use super::origin::{Authority, EncodedOrigin, InvalidUrl, Scheme};
 

@@ -181,8 +181,8 @@ impl RsaPublicKey {
         key.verify_digest_sig(&digest, &signature[..length]).is_ok()
     }
 
-    /// What the private key signed; nothing if it did not make this signature. For diagnosis: it proves nothing, since the padding
-    /// is not checked to the last byte.
+    /// What the private key signed; nothing if it did not make this signature. For diagnosis: it proves nothing, since the
+    /// padding is not checked to the last byte.
     pub(super) fn open(&self, signature: &[u8]) -> Option<Opened> {
         let key = PublicKey::from_der(self.by_hash[0].as_ref()).ok()?;
         let (modulus, exponent) = (key.modulus(), key.exponent());

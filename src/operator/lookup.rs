@@ -1,8 +1,8 @@
-//! Records of the application at `store.lookup.url`. A consumer key or a token is posted to it, and its response has the members of a
-//! line of an import.
+//! Records of the application at `store.lookup.url`. A consumer key or a token is posted to it, and its response has the
+//! members of a line of an import.
 //!
-//! The requests of both kinds are few at once, however many callers there are, and each one goes on to its end when its caller gives up.
-//! So callers who make keys up can neither occupy the application nor delay the records that are in use.
+//! The requests of both kinds are few at once, however many callers there are, and each one goes on to its end when its
+//! caller gives up. So callers who make keys up can neither occupy the application nor delay the records that are in use.
 
 use std::{
     path::{Path, PathBuf},

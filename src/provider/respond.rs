@@ -192,9 +192,9 @@ fn advised(failure: &Failure) -> Problem {
     problem
 }
 
-/// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what the response says is wrong with
-/// them, the method, the consumer, the token, the body, or the description of a request by another proxy. Neither has anything of a
-/// value.
+/// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what the response says is
+/// wrong with them, the method, the consumer, the token, the body, or the description of a request by another proxy.
+/// Neither has anything of a value.
 pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str>>) {
     let problem = failure.problem();
     let is_list = |name: &str| name.starts_with("oauth_parameters_");

@@ -1,4 +1,5 @@
-//! Audit records of operators' acts, by a command, the admin API or the console, and of upkeep. Every `serve` on the store logs them.
+//! Audit records of operators' acts, by a command, the admin API or the console, and of upkeep. Every `serve` on the store
+//! logs them.
 
 use std::collections::BTreeMap;
 

@@ -261,8 +261,8 @@ impl Metrics {
         self.requests.inc(verdict);
     }
 
-    /// Counts what few calls have: accepted deviations, a previous secret, a wrong clock or signature, and the verdict that would have
-    /// rejected a call that `observe` let through, which itself counts as [`Verdict::Observed`].
+    /// Counts what few calls have: accepted deviations, a previous secret, a wrong clock or signature, and the verdict that
+    /// would have rejected a call that `observe` let through, which itself counts as [`Verdict::Observed`].
     pub fn rare(&self, call: &CallRecord<'_>) {
         for deviation in call.deviation.iter() {
             let deviation = [("deviation", deviation.as_str())];

@@ -1,9 +1,9 @@
-//! Request targets with bytes that no URI has (RFC 3986 §2), which callers send all the same: `"`, `<`, `>`, `` ` `` and bytes beyond
-//! ASCII.
+//! Request targets with bytes that no URI has (RFC 3986 §2), which callers send all the same: `"`, `<`, `>`, `` ` `` and
+//! bytes beyond ASCII.
 //!
-//! hyper rejects most of them with a response of its own. Here they are hidden from it in the request line, and put back into what it
-//! has read, percent-encoded: a reader that decodes the target finds the same bytes. Nothing changes its length, so that hyper
-//! alone decides where a message ends.
+//! hyper rejects most of them with a response of its own. Here they are hidden from it in the request line, and put back
+//! into what it has read, percent-encoded: a reader that decodes the target finds the same bytes. Nothing changes its
+//! length, so that hyper alone decides where a message ends.
 
 use http::{Uri, uri::PathAndQuery};
 
@@ -23,7 +23,8 @@ const fn is_raw(byte: u8) -> bool {
     matches!(byte, b'"' | b'<' | b'>' | b'`' | 0x80..)
 }
 
-/// The bytes of a target, each with whether it has to be hidden: in a path hyper takes `"`, in a query `` ` ``, and they go on as they are.
+/// The bytes of a target, each with whether it has to be hidden: in a path hyper takes `"`, in a query `` ` ``, and they go
+/// on as they are.
 fn marked(target: &[u8]) -> impl Iterator<Item = (u8, bool)> {
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
     let bytes = target.iter().enumerate();

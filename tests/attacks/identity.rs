@@ -1,9 +1,9 @@
 //! Only the proxy names the caller and its address: forged names, hop-by-hop abuse, forwarded fields.
 //!
-//! Promise (Permissions and identity): No caller can forge or remove an identity header, in any spelling and on any kind of call. Also
-//! in `tests/acceptance/provider/sessions.rs`, `tests/acceptance/request/permissions.rs`.
-//! Promise (Permissions and identity): The headers of `upstream.drop_headers`, which APIs trust from their proxy, are never
-//! forwarded from a caller, in any spelling; `X-Forwarded-*` is forwarded only from a trusted proxy.
+//! Promise (Permissions and identity): No caller can forge or remove an identity header, in any spelling and on any kind of
+//! call. Also in `tests/acceptance/provider/sessions.rs`, `tests/acceptance/request/permissions.rs`. Promise (Permissions
+//! and identity): The headers of `upstream.drop_headers`, which APIs trust from their proxy, are never forwarded from a
+//! caller, in any spelling; `X-Forwarded-*` is forwarded only from a trusted proxy.
 
 use crate::{
     case::{Case, Stage, answered, passes},
@@ -301,8 +301,8 @@ fn a_cached_token_is_valid_only_for_its_consumer_and_permission() {
 
 /// Fields that an API, or a server in front of it, trusts as set by its own proxy. Their sources: nginx, Apache and
 /// HAProxy examples, Envoy, Traefik, oauth2-proxy, Authelia, authentik, Kong, Pomerium, Vouch, Grafana, Kubernetes,
-/// Azure, Google Cloud, AWS, Cloudflare, F5, WebSphere, Akamai, Fastly, Fly, Netlify, WebLogic, Shibboleth, `SiteMinder`, WebSEAL, RFC
-/// 9440; gunicorn (PATH_INFO, SCRIPT_NAME), Rack (CVE-2025-61780), Next.js (CVE-2025-29927).
+/// Azure, Google Cloud, AWS, Cloudflare, F5, WebSphere, Akamai, Fastly, Fly, Netlify, WebLogic, Shibboleth, `SiteMinder`,
+/// WebSEAL, RFC 9440; gunicorn (PATH_INFO, SCRIPT_NAME), Rack (CVE-2025-61780), Next.js (CVE-2025-29927).
 const BELIEVED: &str = "X-Original-URL X-Original-URI X-Original-Path X-Original-Host X-Original-Method X-Rewrite-URL \
     X-HTTP-Method X-HTTP-Method-Override X-Method-Override X-HTTP-Host-Override X-Host X-Envoy-Original-Path \
     X-Middleware-Subrequest X-Accel-Mapping X-Sendfile-Type Path-Info Script-Name X-Script-Name Request-URI \

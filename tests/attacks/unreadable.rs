@@ -1,4 +1,5 @@
-//! In front of an API that keeps its own check, a request that some provider could read as a signed one passes only if it was verified here.
+//! In front of an API that keeps its own check, a request that some provider could read as a signed one passes only if it
+//! was verified here.
 //!
 //! Promise (Signatures): A text that a provider could read as OAuth credentials, and that cannot be verified here, never reaches
 //! an API that keeps its own check: not under another scheme or separator, and not in a body that is not a form.
@@ -133,7 +134,8 @@ fn what_is_no_credential_of_oauth_passes() {
     stage.play(13, &cases);
 }
 
-/// oauthlib reads the parameters of every body that looks like a form, PHP and Django those of parts, Rack those of a body without a type.
+/// oauthlib reads the parameters of every body that looks like a form, PHP and Django those of parts, Rack those of a body
+/// without a type.
 #[test]
 fn credentials_in_a_body_that_is_not_a_form_never_arrive_whole() {
     let api = Upstream::handling(|exchange| {

@@ -23,7 +23,8 @@ use Part::{Countersign, Postgres as Database, Redis};
 
 fn config(postgres: &Postgres, redis: &RedisServer) -> String {
     let (database, redis) = (postgres.database(), redis.url());
-    // After a restart of Redis and of all processes, no process knows which nonces Redis had: by default that is 503 for a window.
+    // After a restart of Redis and of all processes, no process knows which nonces Redis had: by default that is 503 for a
+    // window.
     format!(
         "store.backend = 'postgres'\nstore.url = '{database}'\nnonce.url = '{redis}'\nnonce.on_lost = 'accept'"
     )

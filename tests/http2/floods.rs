@@ -189,8 +189,8 @@ fn a_flood_of_streams_waits_for_its_turn() {
     assert_eq!(reset.payload, [0, 0, 0, 7]);
 }
 
-/// CVE-2019-9517: responses of the API that are requested and not read. Each keeps its request under way until it is read, and one
-/// address takes at most half as many anonymous calls as are left of three quarters.
+/// CVE-2019-9517: responses of the API that are requested and not read. Each keeps its request under way until it is read,
+/// and one address takes at most half as many anonymous calls as are left of three quarters.
 #[test]
 fn unread_responses_of_the_api_count_as_running_requests() {
     let api = Upstream::replying(|_| Reply::ok("seen"));

@@ -239,7 +239,8 @@ pub struct Upstream {
     url: String,
     unblock: Box<dyn Fn() + Send + Sync>,
     record: Arc<Record>,
-    /// The port of a TCP listener, which a proxy in front of this API holds too: no listener of a later program gets it by chance.
+    /// The port of a TCP listener, which a proxy in front of this API holds too: no listener of a later program gets it by
+    /// chance.
     port: Option<Arc<HeldPort>>,
     _directory: Option<TempDir>,
 }

@@ -1,8 +1,8 @@
 //! Settings: how a module declares the keys of the configuration that it uses. Nothing here reads a file.
 //!
-//! A module declares its keys with `section!`, in its file `settings.rs` or beside the code that uses them: each with its type, default,
-//! documentation, and whether a reload applies it. The struct that results is what the module takes. `run::config` lists the sections, reads
-//! them, and checks the rules on more than one key.
+//! A module declares its keys with `section!`, in its file `settings.rs` or beside the code that uses them: each with its
+//! type, default, documentation, and whether a reload applies it. The struct that results is what the module takes.
+//! `run::config` lists the sections, reads them, and checks the rules on more than one key.
 
 mod choices;
 mod section;

@@ -1,8 +1,8 @@
 //! The declaration of a section: each key in one place, with its type, default, reason, and the effect of a reload.
 //!
 //! [`section!`] makes a struct with `#[derive(Deserialize)]` of it, and the list of its keys, the source of
-//! suggestions, names of environment variables, defaults, `config.example.toml` and the JSON schema. The keys of one section of the file can be
-//! declared in several parts, each by the module that uses them.
+//! suggestions, names of environment variables, defaults, `config.example.toml` and the JSON schema. The keys of one
+//! section of the file can be declared in several parts, each by the module that uses them.
 
 use serde::de::DeserializeOwned;
 
@@ -78,7 +78,8 @@ pub trait Section: DeserializeOwned {
 
 /// Declares a section.
 ///
-/// A key is `name: Type = default, when;`, or `name: Type [default CONSTANT], when;`, or `name: Type [required: example], when;` (also
+/// A key is `name: Type = default, when;`, or `name: Type [default CONSTANT], when;`, or `name: Type [required: example],
+/// when;` (also
 /// `required: example, unless key`), or
 /// `name: Type [else "in words": example], when;`, with its documentation, and `#[serde]` where the type alone does not
 /// say how it is read. Defaults and examples are TOML. `when` is `reload` if `App::reload` applies a change of the key,

@@ -28,8 +28,8 @@ pub trait Text: SettingValue + Sized {
     fn parse(text: &str) -> Result<Self, Reason>;
 }
 
-/// Implements [`Text`] and [`SettingValue`] for types without a secret or a path whose errors print as the reason: `type: expected => parse;`. Those
-/// that are not any string have a schema too: `type: expected => parse, schema;`.
+/// Implements [`Text`] and [`SettingValue`] for types without a secret or a path whose errors print as the reason: `type:
+/// expected => parse;`. Those that are not any string have a schema too: `type: expected => parse, schema;`.
 macro_rules! texts {
     ($($type:ty: $expected:literal => $parse:expr $(, $schema:expr)?;)+) => {$(
         $crate::base::settings::plain_values!($type $(: $schema)?);

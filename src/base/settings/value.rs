@@ -1,4 +1,5 @@
-//! What the type of a key does with a value as it is written: its form, what may be shown of it, and what its relative paths mean.
+//! What the type of a key does with a value as it is written: its form, what may be shown of it, and what its relative
+//! paths mean.
 
 use std::{
     num::{NonZeroU16, NonZeroU32, NonZeroU64},
@@ -80,7 +81,8 @@ impl ValueType {
     }
 }
 
-/// Declares types of values that hold neither a secret nor a path, and are written as strings; else with their schema: `type: schema`.
+/// Declares types of values that hold neither a secret nor a path, and are written as strings; else with their schema:
+/// `type: schema`.
 macro_rules! plain_values {
     ($($type:ty $(: $schema:expr)?),+ $(,)?) => {$(
         impl $crate::base::settings::SettingValue for $type {

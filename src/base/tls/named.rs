@@ -1,5 +1,5 @@
-//! The check of a server's certificate: an authority that is trusted has signed it for the name of the server, or the operator has
-//! named this very certificate.
+//! The check of a server's certificate: an authority that is trusted has signed it for the name of the server, or the
+//! operator has named this very certificate.
 
 use std::sync::Arc;
 
@@ -19,8 +19,9 @@ use x509_cert::{
     time::Time,
 };
 
-/// A certificate that the operator has named among the trusted ones. A server that shows the same bytes and has the key is the one that is
-/// meant, so its name is not compared, nor who signed it, whether it is an authority's, or its version. Its dates are.
+/// A certificate that the operator has named among the trusted ones. A server that shows the same bytes and has the key is
+/// the one that is meant, so its name is not compared, nor who signed it, whether it is an authority's, or its version. Its
+/// dates are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedCertificate {
     der: CertificateDer<'static>,

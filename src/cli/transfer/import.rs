@@ -192,8 +192,8 @@ impl Plan<'_> {
         }
     }
 
-    /// The problems of a file and of its records in the store: a line for each of the first ones of a kind, the number of the others, and
-    /// the number of all.
+    /// The problems of a file and of its records in the store: a line for each of the first ones of a kind, the number of
+    /// the others, and the number of all.
     fn rejected(
         &self,
         found: Vec<ImportProblem>,

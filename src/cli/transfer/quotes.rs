@@ -1,4 +1,5 @@
-//! The double quotes of CSV, which its reader does not check: after the end of a quoted cell it takes further text for a part of it.
+//! The double quotes of CSV, which its reader does not check: after the end of a quoted cell it takes further text for a
+//! part of it.
 
 use std::{
     cell::RefCell,

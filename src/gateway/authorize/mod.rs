@@ -85,7 +85,8 @@ impl Authorizer {
         }
     }
 
-    /// The token of a call whose Authorization has the scheme Bearer; `None`: it has another one, or such tokens are not accepted.
+    /// The token of a call whose Authorization has the scheme Bearer; `None`: it has another one, or such tokens are not
+    /// accepted.
     ///
     /// # Errors
     /// Credentials at two places, or where they could be read by others.
@@ -213,9 +214,9 @@ impl Authorizer {
         Ok(Permit::for_verified(verified, call)?)
     }
 
-    /// Takes a call for what an API makes of it that reads the method from the parameter `_method`: those on Rails, Laravel, Symfony, CakePHP
-    /// and Spring for a POST, WordPress for any method. What was not read, or of a POST not as a form, may hold this parameter: the
-    /// call is enforced where any method of its path is.
+    /// Takes a call for what an API makes of it that reads the method from the parameter `_method`: those on Rails,
+    /// Laravel, Symfony, CakePHP and Spring for a POST, WordPress for any method. What was not read, or of a POST not as a
+    /// form, may hold this parameter: the call is enforced where any method of its path is.
     pub fn apply_method_parameter(&self, call: &mut Call<'_>, is_read: bool) {
         let Found::Operation(own) = call.found else {
             return;
@@ -400,15 +401,15 @@ impl Authorizer {
     }
 }
 
-/// Whether the call is an access token call of an API that stays the provider, by a known consumer, with a token that is not known here:
-/// the API has issued this request token, and it alone has its secret.
+/// Whether the call is an access token call of an API that stays the provider, by a known consumer, with a token that is
+/// not known here: the API has issued this request token, and it alone has its secret.
 const fn is_for_api_to_check(call: &Call<'_>, error: &VerifyError) -> bool {
     matches!(call.token_call, Some(TokenCall::AccessToken))
         && matches!(error, VerifyError::Rejection(VerifyRejection::TokenUnknown))
 }
 
-/// Whether a call that is only observed goes on after this failure. It cannot without its whole body, and a limit that the operator
-/// has set for its consumer holds.
+/// Whether a call that is only observed goes on after this failure. It cannot without its whole body, and a limit that the
+/// operator has set for its consumer holds.
 const fn may_go_on(failure: &Failure) -> bool {
     match failure {
         Failure::Body(body) | Failure::Parse(ParseRejection::Body(body)) => {

@@ -37,8 +37,8 @@ use crate::{
 
 pub use self::receive::{Received, receive};
 
-/// Begins a call: finds its operation, which it notes in the record, and the parameters in its head, unless these were `collected`
-/// before, to find that it is for the API.
+/// Begins a call: finds its operation, which it notes in the record, and the parameters in its head, unless these were
+/// `collected` before, to find that it is for the API.
 ///
 /// # Errors
 /// A path that leads out of what is public, breaks an enforced convention, or could be read as another one, and the errors of
@@ -256,9 +256,9 @@ impl CoveredBody {
     }
 }
 
-/// Whether a form that is too large to be verified may go on as an unsigned one: its head has no credentials of OAuth 1.0a, and has a
-/// Bearer token, or its operation admits a caller without credentials. The form may have a parameter `_method` that names a method of
-/// which more is asked. In observe mode it goes on anyway.
+/// Whether a form that is too large to be verified may go on as an unsigned one: its head has no credentials of OAuth 1.0a,
+/// and has a Bearer token, or its operation admits a caller without credentials. The form may have a parameter `_method`
+/// that names a method of which more is asked. In observe mode it goes on anyway.
 fn may_go_unsigned(authorizer: &Authorizer, call: &Call<'_>) -> bool {
     let access = call.found.access();
     let has_session = || {

@@ -74,8 +74,8 @@ impl Way {
     /// Makes the head of the described request from the one that describes it.
     ///
     /// # Errors
-    /// [`ParseRejection::Description`]: a field of the way is missing, empty or repeated. [`ParseRejection::Malformed`]: it is not
-    /// valid.
+    /// [`ParseRejection::Description`]: a field of the way is missing, empty or repeated. [`ParseRejection::Malformed`]: it
+    /// is not valid.
     pub(super) fn read(self, parts: &mut Parts) -> Result<Described, ParseRejection> {
         let headers = &mut parts.headers;
         let (method, scheme, host, target) = match self {

@@ -1,8 +1,8 @@
 //! The requests that are being served, of which the process has at most `limits.concurrent_requests`.
 //!
-//! Calls that prove nothing and are permitted all the same, because their operation is open to everybody or they are only observed, leave a quarter of
-//! them to others, and one network takes at most half as many as are left, or one. A few networks whose calls last, and that make another one for each
-//! that ends, leave some to the next network.
+//! Calls that prove nothing and are permitted all the same, because their operation is open to everybody or they are only
+//! observed, leave a quarter of them to others, and one network takes at most half as many as are left, or one. A few
+//! networks whose calls last, and that make another one for each that ends, leave some to the next network.
 
 use std::{collections::HashMap, net::IpAddr, rc::Rc};
 

@@ -32,8 +32,8 @@ impl Waiting {
         self.count.get()
     }
 
-    /// Waits for a decision on a request of `caller` or a part of it, unless this process has handed over before that is done, or the
-    /// request has proved nothing and is dropped for others.
+    /// Waits for a decision on a request of `caller` or a part of it, unless this process has handed over before that is
+    /// done, or the request has proved nothing and is dropped for others.
     ///
     /// # Errors
     /// [`Failure::Ending`], and [`Failure::Body`] if it was dropped.

@@ -109,8 +109,8 @@ pub(super) async fn send(
     })
 }
 
-/// Checks that an API that verifies the call itself finds no credentials in it but those that were verified here, in a body that is still to
-/// come either.
+/// Checks that an API that verifies the call itself finds no credentials in it but those that were verified here, in a body
+/// that is still to come either.
 fn check_no_credentials_hide(call: &Call<'_>) -> Result<(), Failure> {
     call.collected.parameters.check_header_hides_none()?;
     if let Some(body) = call.body.readable()
@@ -122,7 +122,8 @@ fn check_no_credentials_hide(call: &Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The response to the caller of a call at this public URL; `parts` are the head of the request, whose memory the next response of the API gets.
+/// The response to the caller of a call at this public URL; `parts` are the head of the request, whose memory the next
+/// response of the API gets.
 ///
 /// # Errors
 /// [`ForwardFault::BrokenResponse`].

@@ -247,8 +247,8 @@ fn requests() -> Vec<Sent> {
     ]
 }
 
-/// Every way to make each mistake is named as that mistake, or as an earlier one of the table that is listed here: it leads to the
-/// very same base string and key for that request, and says no less.
+/// Every way to make each mistake is named as that mistake, or as an earlier one of the table that is listed here: it leads
+/// to the very same base string and key for that request, and says no less.
 #[test]
 fn tells_every_mistake_from_all_others() {
     const SAME: &[[&str; 2]] = &[

@@ -75,8 +75,8 @@ impl Parameters {
         }
     }
 
-    /// Checks that a search for `oauth_` names finds no other protocol parameters in the Authorization value than a reader of its grammar, as
-    /// PECL's and that of OAuth.php do.
+    /// Checks that a search for `oauth_` names finds no other protocol parameters in the Authorization value than a reader
+    /// of its grammar, as PECL's and that of OAuth.php do.
     ///
     /// # Errors
     /// [`ShapeError::Malformed`]

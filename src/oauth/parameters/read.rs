@@ -45,8 +45,8 @@ pub fn is_form_content_type(content_type: &[u8]) -> bool {
     false
 }
 
-/// Whether a form with that Content-Type has, to some framework, another charset than UTF-8, or US-ASCII or ISO-8859-1, whose names of
-/// parameters are the same bytes.
+/// Whether a form with that Content-Type has, to some framework, another charset than UTF-8, or US-ASCII or ISO-8859-1,
+/// whose names of parameters are the same bytes.
 #[must_use]
 pub fn has_other_charset(content_type: &[u8]) -> bool {
     const KNOWN: [&[u8]; 7] = [
@@ -99,8 +99,8 @@ impl Parameters {
     /// Reads a whole Authorization value, scheme included.
     ///
     /// §3.5.1: "Each parameter's name is immediately followed by an '=' character, a '"' character, the parameter value (MAY be
-    /// empty), and another '"' character", and "Parameters are separated by a ',' character and OPTIONAL linear whitespace". Empty
-    /// list elements are passed over, as RFC 9110 §5.6.1.2 demands of a recipient.
+    /// empty), and another '"' character", and "Parameters are separated by a ',' character and OPTIONAL linear
+    /// whitespace". Empty list elements are passed over, as RFC 9110 §5.6.1.2 demands of a recipient.
     ///
     /// # Errors
     ///
@@ -222,7 +222,8 @@ impl Parameters {
         rest.strip_prefix(b"\"").ok_or(UNTERMINATED)
     }
 
-    /// Reads the realm, a quoted-string of RFC 9110 §5.6.4: it is not percent-encoded, and a backslash takes the next byte as it is.
+    /// Reads the realm, a quoted-string of RFC 9110 §5.6.4: it is not percent-encoded, and a backslash takes the next byte
+    /// as it is.
     fn header_realm<'r>(&mut self, rest: &'r [u8]) -> Result<&'r [u8], &'static str> {
         let mut at = 0;
         while let Some(stop) = memchr::memchr2(b'"', b'\\', &rest[at..]) {
@@ -262,8 +263,8 @@ impl Parameters {
         outcome
     }
 
-    /// Notes names of protocol parameters, and values of `_method`, after a `;`, where Rack and older Pythons begin a pair (HTML 4.01 B.2.2).
-    /// They end the value there of any pair.
+    /// Notes names of protocol parameters, and values of `_method`, after a `;`, where Rack and older Pythons begin a pair
+    /// (HTML 4.01 B.2.2). They end the value there of any pair.
     #[cold]
     fn note_after_semicolons(&mut self, raw: &[u8]) {
         for pair in raw.split(|&byte| matches!(byte, b'&' | b';')) {

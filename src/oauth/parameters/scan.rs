@@ -100,7 +100,8 @@ impl PartNames {
     }
 }
 
-/// Whether the head of a part has a parameter `name` that is that of a protocol parameter, or is written in sections (RFC 2231 §3).
+/// Whether the head of a part has a parameter `name` that is that of a protocol parameter, or is written in sections (RFC
+/// 2231 §3).
 fn has_part_name(head: &[u8]) -> bool {
     let lower = head.to_ascii_lowercase();
     memchr::memmem::find_iter(&lower, b"name").any(|at| {
@@ -155,8 +156,8 @@ struct FormNames {
 }
 
 impl FormNames {
-    /// Whether a name in the next piece, or one that the piece ends with, may be read as that of a protocol parameter: decoded, and
-    /// as frameworks fold it, it begins with `oauth_`.
+    /// Whether a name in the next piece, or one that the piece ends with, may be read as that of a protocol parameter:
+    /// decoded, and as frameworks fold it, it begins with `oauth_`.
     fn has_protocol_name(&mut self, mut piece: &[u8]) -> bool {
         while !piece.is_empty() {
             if self.is_past {

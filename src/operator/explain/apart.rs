@@ -1,5 +1,6 @@
-//! The signature doctor of the API, the console and the page of developers: a pasted request with the secrets of the store, on a thread
-//! that serves no requests. No secret is shown, and no expected signature, since that would be valid for any consumer.
+//! The signature doctor of the API, the console and the page of developers: a pasted request with the secrets of the store,
+//! on a thread that serves no requests. No secret is shown, and no expected signature, since that would be valid for any
+//! consumer.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -96,8 +97,8 @@ impl Explainer<'_> {
         explained.ok_or_else(|| Unexplained::Request("this is not a request".to_owned()))
     }
 
-    /// The secrets of what the request names, or the reason why there are none. For a developer a token that is unknown has a secret
-    /// that nobody knows.
+    /// The secrets of what the request names, or the reason why there are none. For a developer a token that is unknown has
+    /// a secret that nobody knows.
     async fn known(
         &self,
         message: &RequestText,
@@ -202,8 +203,8 @@ fn names_another(message: &RequestText, consumer: &ConsumerKey) -> bool {
     asked.is_some_and(|asked| asked.consumer_key != consumer.as_str().as_bytes())
 }
 
-/// The base string of the request that a base string describes: method, URL and parameters, each percent-encoded, with `&` between
-/// them (RFC 5849 §3.4.1.1).
+/// The base string of the request that a base string describes: method, URL and parameters, each percent-encoded, with `&`
+/// between them (RFC 5849 §3.4.1.1).
 fn rebuilt(base_string: &str) -> Result<String, String> {
     const PARTS: &str =
         "a base string consists of the method, the URL and the parameters, with & between them";

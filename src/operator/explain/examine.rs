@@ -1,7 +1,8 @@
 //! Compares a signature with what the server accepts, and looks for the mistake in a wrong one.
 //!
-//! The server's own code decides what it accepts: [`VerifyRules::check_signature`](crate::request::verify::VerifyRules::check_signature)
-//! and [`VerifyRules::rejections`](crate::request::verify::VerifyRules::rejections).
+//! The server's own code decides what it accepts:
+//! [`VerifyRules::check_signature`](crate::request::verify::VerifyRules::check_signature) and
+//! [`VerifyRules::rejections`](crate::request::verify::VerifyRules::rejections).
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
-//! What the developer of a consumer is not told. The link to the page proves no secret, so an explanation says nothing of a token unless
-//! the signature proves its secret: a token that does not exist, one of another consumer, and one that is revoked or pinned look the same.
-//! (The API itself answers `token_rejected` for a token that it does not know, whoever asks.)
+//! What the developer of a consumer is not told. The link to the page proves no secret, so an explanation says nothing of a
+//! token unless the signature proves its secret: a token that does not exist, one of another consumer, and one that is
+//! revoked or pinned look the same. (The API itself answers `token_rejected` for a token that it does not know, whoever
+//! asks.)
 //!
 //! A request is therefore explained twice, once with a token secret that nobody has. What both find is found without the token.
 
@@ -45,8 +46,9 @@ impl KnownSecrets {
 }
 
 impl Explanation {
-    /// Whether the sender has the secrets of the consumer and of the token: the server takes the signature, or only somebody who has
-    /// them can have made it. `unknown` is the explanation with a token that does not exist, if the request names a token.
+    /// Whether the sender has the secrets of the consumer and of the token: the server takes the signature, or only
+    /// somebody who has them can have made it. `unknown` is the explanation with a token that does not exist, if the
+    /// request names a token.
     pub(super) fn proves_secrets(&self, unknown: Option<&Self>) -> bool {
         let Some(examined) = &self.signature else {
             return false;

@@ -168,7 +168,8 @@ impl Management {
     /// Gives a consumer another secret, a random one unless it is given. During `grace` the previous secret also verifies.
     ///
     /// # Errors
-    /// [`ManageError::EmptySecret`], [`ManageError::LongSecret`], a failure of the random generator, and those of [`Self::patch_consumer`].
+    /// [`ManageError::EmptySecret`], [`ManageError::LongSecret`], a failure of the random generator, and those of
+    /// [`Self::patch_consumer`].
     pub async fn rotate_secret(
         &self,
         by: &Actor,
@@ -315,7 +316,8 @@ impl Management {
 /// are random unless given.
 ///
 /// # Errors
-/// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], [`ManageError::LongSecret`], or a failure of the random generator.
+/// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], [`ManageError::LongSecret`], or a
+/// failure of the random generator.
 pub fn new_consumer(
     mut members: Map<String, Value>,
     secret: Option<Secret>,

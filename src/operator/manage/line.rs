@@ -10,7 +10,8 @@
 //! | `removed_user` | `id`, never to be used again |
 //! | `removed_token` | `token`, never to be used again |
 //!
-//! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `rsa_only`, `enforce` and `with_display_name` are false,
+//! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `rsa_only`, `enforce` and
+//! `with_display_name` are false,
 //! `created_at` and `issued_at` are the time of the import, everything else is absent. A secret that is not UTF-8 is
 //! written in base64 under its name with `_base64` at the end. Times are written as RFC 3339; [`UnixTime::from_written`] reads
 //! other forms too. An unknown member is an

@@ -59,7 +59,8 @@ pub(crate) fn hint_if_unknown(kind: &str, name: &str) -> Option<String> {
     is_unknown.then(|| hint(name, known))
 }
 
-/// A known name of which one of the two is the end of the other, or that differs by a few typing mistakes; otherwise a list of all names.
+/// A known name of which one of the two is the end of the other, or that differs by a few typing mistakes; otherwise a list
+/// of all names.
 fn hint(unknown: &str, mut known: Vec<&str>) -> String {
     known.retain(|name| !name.ends_with("_base64"));
     let distance = |name: &&&str| damerau_levenshtein(unknown, name);

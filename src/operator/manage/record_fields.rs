@@ -28,7 +28,8 @@ pub struct RecordField {
     pub is_needed: bool,
     /// The form has it at its top; the other fields are about signing, but for the permissions.
     pub is_asked_first: bool,
-    /// The table of a list on the command line has a column of it also when it is empty; the other fields are shown record by record.
+    /// The table of a list on the command line has a column of it also when it is empty; the other fields are shown record
+    /// by record.
     pub is_column: bool,
     /// The schema of a text, or of an item of a list, in the OpenAPI document.
     pub schema: &'static str,

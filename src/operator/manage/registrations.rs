@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Management {
-    /// Lists the consumers on which an operator has to decide by their keys, after `after`, at most `limit`: new ones, and those with
-    /// other callbacks.
+    /// Lists the consumers on which an operator has to decide by their keys, after `after`, at most `limit`: new ones, and
+    /// those with other callbacks.
     ///
     /// # Errors
     /// The store fails.

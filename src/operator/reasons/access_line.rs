@@ -39,7 +39,8 @@ fn from_json(line: &str) -> Option<Line> {
     is_access.then_some((time, values))
 }
 
-/// Whether another record begins before ours. A text of a caller in it could look like a line of ours; a collector writes no fields.
+/// Whether another record begins before ours. A text of a caller in it could look like a line of ours; a collector writes
+/// no fields.
 fn has_fields(prefix: &str) -> bool {
     prefix.contains(['=', '"'])
 }

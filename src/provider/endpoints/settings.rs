@@ -92,8 +92,8 @@ impl TokenResponseSettings {
 }
 
 impl ExchangeSettings {
-    /// The exchange, if there is one. The first of the keys signs its tokens, which name the ones that they are given for if they are
-    /// accepted here.
+    /// The exchange, if there is one. The first of the keys signs its tokens, which name the ones that they are given for
+    /// if they are accepted here.
     pub fn exchange(&self, keys: &Keys, names_token: bool) -> Option<BearerExchange> {
         Some(BearerExchange {
             audience: self.audience.clone()?,

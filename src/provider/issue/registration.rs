@@ -62,7 +62,8 @@ pub enum InvalidContact {
     Neither,
 }
 
-/// Checks and returns the contact of a developer: a mail address, of which only the form is checked, or the address of a web page.
+/// Checks and returns the contact of a developer: a mail address, of which only the form is checked, or the address of a
+/// web page.
 ///
 /// # Errors
 /// [`InvalidContact`]

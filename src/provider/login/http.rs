@@ -1,8 +1,8 @@
 //! Logins that another system checks: name and password are posted to `login.url`.
 //!
-//! One response is a login: 200 with a JSON object that has the user's id. Everything else is a rejection or a fault. An attempt counts as
-//! failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an endpoint that fails
-//! on wrong passwords could be asked without end.
+//! One response is a login: 200 with a JSON object that has the user's id. Everything else is a rejection or a fault. An
+//! attempt counts as failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an
+//! endpoint that fails on wrong passwords could be asked without end.
 
 use std::{io, net::IpAddr, sync::Arc};
 

@@ -31,8 +31,8 @@ pub use throttle::Throttle;
 
 /// Checks names and passwords.
 pub trait LoginBackend: Send + Sync + 'static {
-    /// Checks one attempt of a browser at `address`. A rejection must take the same time whether the name is unknown, disabled or known, and
-    /// whatever its password costs to check.
+    /// Checks one attempt of a browser at `address`. A rejection must take the same time whether the name is unknown,
+    /// disabled or known, and whatever its password costs to check.
     ///
     /// # Cancel safety
     ///

@@ -60,7 +60,8 @@ pub enum UnusableHash {
     TooLong,
 }
 
-/// The hash of Werkzeug, `scrypt:32768:8:1$salt$hex` or `pbkdf2:sha256:600000$salt$hex`, in a form that is kept; `None`: it is something else.
+/// The hash of Werkzeug, `scrypt:32768:8:1$salt$hex` or `pbkdf2:sha256:600000$salt$hex`, in a form that is kept; `None`: it
+/// is something else.
 pub(super) fn from_werkzeug(text: &str) -> Option<String> {
     let [method, salt, digits] = text.split('$').collect::<Vec<_>>()[..] else {
         return None;

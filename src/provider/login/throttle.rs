@@ -11,11 +11,11 @@
 //! # Several processes
 //!
 //! Each process counts in its own table, and there counts the failures of the others too: a failure is written into the
-//! store's feed of changes as a [report](Attempt::report) and [read](Throttle::apply_report) by all. So an attacker gains only the
-//! attempts that are under way, at other processes, before the report of a failure has arrived, and each of these lengthens
-//! the pause. A rejected attempt is not reported: a caller cannot write more reports than the limits admit attempts. A success is not
-//! reported either: the other processes go on counting the failures before it. While the store is away each process
-//! counts for itself.
+//! store's feed of changes as a [report](Attempt::report) and [read](Throttle::apply_report) by all. So an attacker gains
+//! only the attempts that are under way, at other processes, before the report of a failure has arrived, and each of these
+//! lengthens the pause. A rejected attempt is not reported: a caller cannot write more reports than the limits admit
+//! attempts. A success is not reported either: the other processes go on counting the failures before it. While the store
+//! is away each process counts for itself.
 //!
 //! An operator can [end the pauses of an account](Throttle::report_of_end), which all processes read in the same way.
 //!
@@ -155,8 +155,8 @@ impl Throttle {
         })
     }
 
-    /// The report by which all processes forget the failures of `account`, from every address. The failures of the addresses stay:
-    /// they are those of other accounts too.
+    /// The report by which all processes forget the failures of `account`, from every address. The failures of the
+    /// addresses stay: they are those of other accounts too.
     pub fn report_of_end(&self, account: &str) -> String {
         let whole = self.digest(&folded(account));
         format!("{:x} {whole:x}", self.process())

@@ -1,8 +1,9 @@
 //! `mode=developer`: the developer of one consumer sees why its calls are rejected, and has a request checked.
 //!
-//! The operator makes the link. It is a random value, and the store has only its hash: no part of it can be changed to reach another
-//! consumer or a later time, it is valid at every replica, and it ends when its row is removed. Whoever has it reads the page,
-//! so the page shows no secret, no user, and nothing of other consumers. Every link that is not valid gets the same response.
+//! The operator makes the link. It is a random value, and the store has only its hash: no part of it can be changed to
+//! reach another consumer or a later time, it is valid at every replica, and it ends when its row is removed. Whoever has
+//! it reads the page, so the page shows no secret, no user, and nothing of other consumers. Every link that is not valid
+//! gets the same response.
 
 use std::{future::Future, net::IpAddr, num::NonZeroU32, pin::Pin, sync::Arc, time::Duration};
 

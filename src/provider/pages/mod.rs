@@ -496,8 +496,8 @@ impl Wording<'_> {
         )
     }
 
-    /// Whether a user who allows this need not be asked for it again. The address of a web site under https is the only one of which
-    /// it is known who gets the verifier (RFC 8252 §8.6).
+    /// Whether a user who allows this need not be asked for it again. The address of a web site under https is the only one
+    /// of which it is known who gets the verifier (RFC 8252 §8.6).
     fn is_remembered(
         &self,
         consumer: &Consumer,

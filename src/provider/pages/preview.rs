@@ -29,8 +29,9 @@ impl Pages {
         named.collect()
     }
 
-    /// The page on which a user decides about this consumer for the first time, in the first of these languages that there is. Only
-    /// a page of the same origin may frame it, and it has no form. `None`: the consumer has no callback by which it could ask.
+    /// The page on which a user decides about this consumer for the first time, in the first of these languages that there
+    /// is. Only a page of the same origin may frame it, and it has no form. `None`: the consumer has no callback by which
+    /// it could ask.
     pub fn consent_preview(
         &self,
         consumer: &Consumer,

@@ -583,8 +583,8 @@ fn state(consumer: &Consumer) -> (&'static str, &'static str) {
     }
 }
 
-/// Checks the name of a consumer that a user asks for. Users see it, so it does not pass for the name of the service, nor with letters that
-/// look like others.
+/// Checks the name of a consumer that a user asks for. Users see it, so it does not pass for the name of the service, nor
+/// with letters that look like others.
 fn own_name(name: &str, service: &str) -> Result<String, String> {
     let name = registration::shown_name(name).map_err(|problem| problem.to_string())?;
     let (folded, service) = (name.to_lowercase(), service.trim().to_lowercase());

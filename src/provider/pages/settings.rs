@@ -15,8 +15,8 @@ use crate::{
     request::route::{FlowPath, settings::FlowSettings},
 };
 
-/// The parameters in the address of the authorization page by which a consumer demands that the user is asked, each with the value
-/// that does not: OpenID Connect's, X's and that of USOS and OKAPI.
+/// The parameters in the address of the authorization page by which a consumer demands that the user is asked, each with
+/// the value that does not: OpenID Connect's, X's and that of USOS and OKAPI.
 pub const DEMANDS: [(&str, &str); 3] = [
     ("prompt", "none"),
     ("force_login", "false"),

@@ -14,7 +14,8 @@ pub enum Schemes {
     Bearer(Option<&'static str>),
 }
 
-/// The values of `WWW-Authenticate` of a response with a code of Problem Reporting. `told` is the advice for a caller that gets no body.
+/// The values of `WWW-Authenticate` of a response with a code of Problem Reporting. `told` is the advice for a caller that
+/// gets no body.
 pub(super) fn challenges(
     schemes: Schemes,
     realm: &str,

@@ -18,7 +18,8 @@ use crate::{
     records::values::{Result, port::Source},
 };
 
-/// A token is verified again after this time, whatever `cache.ttl` says, so that a key which its issuer has withdrawn counts no longer.
+/// A token is verified again after this time, whatever `cache.ttl` says, so that a key which its issuer has withdrawn
+/// counts no longer.
 const TTL: Duration = Duration::from_secs(60);
 
 /// What a token says, for as long as its issuer vouches for it.

@@ -161,8 +161,8 @@ impl Cached {
         self.consumers.find(key, None, now, |_| true, read).await
     }
 
-    /// Finds an access token as sent, with its consumer. The caller checks whether that consumer signed. `key` is the consumer key that
-    /// was sent with it: only for a known one is an application asked.
+    /// Finds an access token as sent, with its consumer. The caller checks whether that consumer signed. `key` is the
+    /// consumer key that was sent with it: only for a known one is an application asked.
     ///
     /// # Errors
     /// The store's, where nothing usable is cached.

@@ -154,9 +154,9 @@ impl<V: CacheEntry> RecordCache<V> {
             && self.is_within_stale_limit(entry, now)
     }
 
-    /// Finds a record that [`Self::fresh`] did not find: it is remembered as unknown, or read with `read`, whose second argument says
-    /// whether it was known before. `may_serve_stale` says whether the entries that an entry depends on may be used while the store fails.
-    /// A record that is unknown to one `asker` may exist for another.
+    /// Finds a record that [`Self::fresh`] did not find: it is remembered as unknown, or read with `read`, whose second
+    /// argument says whether it was known before. `may_serve_stale` says whether the entries that an entry depends on may
+    /// be used while the store fails. A record that is unknown to one `asker` may exist for another.
     pub(super) async fn find<F>(
         &self,
         key: &[u8],
@@ -220,7 +220,8 @@ impl<V: CacheEntry> RecordCache<V> {
             })?;
             let is_current = self.announced.is_unchanged_since(&outcome.stamp)
                 && (outcome.found.is_some() || outcome.is_unknown_to(asker));
-            // A record that was found is in the cache. An outcome that is not current may be older than a change before this call.
+            // A record that was found is in the cache. An outcome that is not current may be older than a change before
+            // this call.
             if !is_current || outcome.found.is_some() {
                 self.reads.invalidate(key).await;
             }

@@ -204,8 +204,8 @@ impl Journal {
         }
     }
 
-    /// Replaces the current file if it is old or will be full soon; deletes files whose timestamps are all at or below `dropped_until`. To be
-    /// called once a second. `now`: seconds since the open.
+    /// Replaces the current file if it is old or will be full soon; deletes files whose timestamps are all at or below
+    /// `dropped_until`. To be called once a second. `now`: seconds since the open.
     ///
     /// # Errors
     ///

@@ -25,7 +25,8 @@ section! {
 }
 
 impl NonceSettings {
-    /// The window of this process, of the longest window of timestamps. `scope` and `path` are as written, or follow from the store.
+    /// The window of this process, of the longest window of timestamps. `scope` and `path` are as written, or follow from
+    /// the store.
     pub fn window(
         &self,
         scope: NonceScope,

@@ -247,7 +247,8 @@ impl Nonces {
     /// accepted only after [`Elsewhere::record`].
     ///
     /// # Errors
-    /// [`NonceError`] says why the nonce is not accepted. It may be recorded all the same: the same request is rejected as used then.
+    /// [`NonceError`] says why the nonce is not accepted. It may be recorded all the same: the same request is rejected as
+    /// used then.
     pub fn record_here<'n>(
         &'n self,
         now: UnixTime,

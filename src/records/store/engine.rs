@@ -169,8 +169,8 @@ pub(super) struct Statements {
     pub(super) accepted: &'static str,
     /// Added to a statement that finds rows to delete, leaves out those that others have locked.
     pub(super) skip_locked: &'static str,
-    /// Finds, as `name` and `sql`, the indexes of the access tokens that an import into an empty table makes at its end, in sorted
-    /// order; empty: it would keep others from reading.
+    /// Finds, as `name` and `sql`, the indexes of the access tokens that an import into an empty table makes at its end, in
+    /// sorted order; empty: it would keep others from reading.
     pub(super) late_indexes: &'static str,
     /// Overwrites the remains of clear secrets in the engine's files.
     pub(super) wipe: &'static str,

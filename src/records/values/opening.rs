@@ -55,8 +55,8 @@ impl std::fmt::Display for StoreOpenError {
     }
 }
 
-/// How to let this process write a file and its directory, which may belong to another user: `by user 1; run chown 1 /a`. No owner
-/// may write to a file system that is read-only.
+/// How to let this process write a file and its directory, which may belong to another user: `by user 1; run chown 1 /a`.
+/// No owner may write to a file system that is read-only.
 pub fn grant(file: &Path) -> String {
     let user = rustix::process::geteuid().as_raw();
     let directory = file.parent().unwrap_or(file);

@@ -66,8 +66,8 @@ pub type Guard<'a, T> = Option<&'a (dyn Fn(&T) -> bool + Sync)>;
 pub enum Updated<T> {
     /// The record as it is now.
     Updated(Box<T>),
-    /// The change is not wanted, or would leave a consumer that cannot sign, see [`Consumer::can_sign`](super::record::Consumer::can_sign), or a user with
-    /// the name of another one; nothing changed.
+    /// The change is not wanted, or would leave a consumer that cannot sign, see
+    /// [`Consumer::can_sign`](super::record::Consumer::can_sign), or a user with the name of another one; nothing changed.
     Refused,
     /// There is no such record.
     Unknown,
@@ -100,7 +100,8 @@ pub enum ConsentDecision {
         permissions: Vec<Permission>,
         /// [`Consumer::shown`](super::record::Consumer::shown) of the consumer on the page; `None`: the user is asked each time.
         shown: Option<String>,
-        /// The user is not asked: they have a token that they allowed this consumer, as it is now, with these permissions or more.
+        /// The user is not asked: they have a token that they allowed this consumer, as it is now, with these permissions
+        /// or more.
         earlier: Option<Earlier>,
         /// The verifier that the consumer must send at the exchange.
         verifier: Secret,
@@ -202,9 +203,11 @@ pub enum Change {
     AccessToken(String),
     /// A user was changed or removed: its sessions may have ended.
     User(UserId),
-    /// No change: a command has left a record for the log, see [`Store::record_command`](crate::records::store::Store::record_command).
+    /// No change: a command has left a record for the log, see
+    /// [`Store::record_command`](crate::records::store::Store::record_command).
     Command(String),
-    /// No change: a login has failed at some process, see [`Store::record_failed_login`](crate::records::store::Store::record_failed_login).
+    /// No change: a login has failed at some process, see
+    /// [`Store::record_failed_login`](crate::records::store::Store::record_failed_login).
     FailedLogin(String),
 }
 

@@ -95,8 +95,8 @@ pub struct Consumer {
     /// values_unencoded. The documentation says what each of them risks.
     #[serde(default)]
     pub accept: Vec<Deviation>,
-    /// The signed parameters that its calls to the API have to have, each NAME=VALUE with escapes as in a query; several values of one
-    /// name are alternatives.
+    /// The signed parameters that its calls to the API have to have, each NAME=VALUE with escapes as in a query; several
+    /// values of one name are alternatives.
     #[serde(default)]
     pub pinned: Vec<Pinned>,
     /// Required: a body that is not a form needs an oauth_body_hash in its calls to the API, whatever the operation says.

@@ -330,7 +330,8 @@ impl<'a> ImportList<'a> {
 /// Times of registration, issue and last use are not compared; the store keeps its own. A password hash
 /// that a login has replaced by one of the same password is not compared either.
 /// Revocation goes one way: a token that is revoked here stays revoked, and one that is revoked in the list is revoked
-/// here too. A record that was removed here is not restored, nor is a token of a removed consumer or an active one of a removed user.
+/// here too. A record that was removed here is not restored, nor is a token of a removed consumer or an active one of a
+/// removed user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Import {
     /// All was imported, or with [`ImportList::dry_run`] could be.

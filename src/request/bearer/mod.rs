@@ -1,7 +1,7 @@
 //! Bearer tokens (RFC 6750): those of our exchange, and those of the operator's own OAuth 2 servers (RFC 9068, RFC 7662).
 //!
-//! A token is proved by the signature of its issuer, or by the issuer's word. Nothing is looked up, and no server is asked, for what a
-//! token says of itself before that.
+//! A token is proved by the signature of its issuer, or by the issuer's word. Nothing is looked up, and no server is asked,
+//! for what a token says of itself before that.
 
 mod issuer;
 mod keys;

@@ -22,7 +22,8 @@ use crate::wire::server::{
     response::{Cut, ResponseBody},
 };
 
-/// The response with its body, if it has one, which ends where the API is silent for `silence_timeout`; the connection goes back to its pool where nothing more is to come.
+/// The response with its body, if it has one, which ends where the API is silent for `silence_timeout`; the connection goes
+/// back to its pool where nothing more is to come.
 pub fn with_body(
     parts: Parts,
     method: &Method,

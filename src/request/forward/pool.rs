@@ -219,8 +219,8 @@ pub enum Lease {
 }
 
 impl Lease {
-    /// Reads the time for which the API keeps the connection, from its response of `now`: `Keep-Alive: timeout=5`, in seconds. The
-    /// connection is given up a second earlier, or a request could meet its end.
+    /// Reads the time for which the API keeps the connection, from its response of `now`: `Keep-Alive: timeout=5`, in
+    /// seconds. The connection is given up a second earlier, or a request could meet its end.
     pub fn read_keep_alive(&mut self, headers: &HeaderMap, now: Instant) {
         let Self::Http1(http1) = self else {
             return;
@@ -350,8 +350,8 @@ impl Pool {
             .map_err(ForwardFault::Unreachable)
     }
 
-    /// Connects, and with TLS waits for a moment: with TLS 1.3 the API ends a connection without a certificate of ours only after the
-    /// handshake.
+    /// Connects, and with TLS waits for a moment: with TLS 1.3 the API ends a connection without a certificate of ours only
+    /// after the handshake.
     ///
     /// # Errors
     /// [`ForwardFault::Unreachable`], or [`ForwardFault::ApiTooSlow`] past `connect_timeout`.

@@ -99,8 +99,8 @@ section! {
 }
 
 impl UpstreamSettings {
-    /// The rules for connections to the API; `None`: there is no API. An API that takes nothing of a body may have `body_timeout`,
-    /// and each worker keeps at most `most_idle` unused connections.
+    /// The rules for connections to the API; `None`: there is no API. An API that takes nothing of a body may have
+    /// `body_timeout`, and each worker keeps at most `most_idle` unused connections.
     ///
     /// # Errors
     /// The files of its TLS.

@@ -230,7 +230,8 @@ impl Pooled {
     /// Counts the memory of the parameters, in addition to a body of `beside` bytes.
     ///
     /// # Errors
-    /// [`BodyRejection::TooLarge`] if it is more than one caller may ever have, [`BodyRejection::Busy`] if too much is in use now.
+    /// [`BodyRejection::TooLarge`] if it is more than one caller may ever have, [`BodyRejection::Busy`] if too much is in
+    /// use now.
     fn count(&mut self, beside: usize, shares: Shares) -> Result<(), BodyRejection> {
         let bytes = self.extra_bytes();
         match self.reservation.resize(bytes, shares) {

@@ -25,8 +25,8 @@ pub fn check_is_sent(
     Ok(())
 }
 
-/// Rejects a body that is not a form of a consumer with pinned parameters, since the API could find another value in it. The operation
-/// permits it if it forwards each such parameter as a header field.
+/// Rejects a body that is not a form of a consumer with pinned parameters, since the API could find another value in it.
+/// The operation permits it if it forwards each such parameter as a header field.
 ///
 /// # Errors
 /// [`VerifyRejection::PinnedOtherwise`]

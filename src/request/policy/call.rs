@@ -129,8 +129,8 @@ impl Call<'_> {
         Ok(!self.collected.form && (self.has_unread_body() || self.held()?.is_some()))
     }
 
-    /// The body that no signature covers, if it may be read for the advice. A caller that waits for `100 Continue` is not asked for
-    /// a body that would be dropped.
+    /// The body that no signature covers, if it may be read for the advice. A caller that waits for `100 Continue` is not
+    /// asked for a body that would be dropped.
     pub fn unread_body(&self) -> Option<UnreadBody<'_>> {
         let headers = &self.head.parts.headers;
         let body = self.body.readable()?;

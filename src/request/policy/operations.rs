@@ -451,8 +451,8 @@ impl Operations {
         }
     }
 
-    /// What a call to `own`, which was found for this path, matches where the API takes its method from a parameter; `None`: nothing that
-    /// asks more.
+    /// What a call to `own`, which was found for this path, matches where the API takes its method from a parameter;
+    /// `None`: nothing that asks more.
     pub fn find_overridden<'a>(
         &'a self,
         path: &'a [u8],

@@ -75,7 +75,8 @@ impl SegmentData {
     };
 }
 
-/// A path as patterns see it: its escapes are decoded, but for those of `/` and `%`, which a slash and an escape of it are told by.
+/// A path as patterns see it: its escapes are decoded, but for those of `/` and `%`, which a slash and an escape of it are
+/// told by.
 #[derive(Debug)]
 pub(super) struct MatchablePath<'a> {
     pub(super) text: Cow<'a, [u8]>,

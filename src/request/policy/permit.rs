@@ -81,8 +81,9 @@ impl Permit {
     /// Permits a verified call, if the operation is open to it.
     ///
     /// # Errors
-    /// [`PolicyRejection::NotPermitted`], [`PolicyRejection::MethodNotAllowed`], or [`PolicyRejection::TokenMissing`] for a call without a
-    /// token wherever `application` is not admitted, listed or not: such a caller does not learn what exists.
+    /// [`PolicyRejection::NotPermitted`], [`PolicyRejection::MethodNotAllowed`], or [`PolicyRejection::TokenMissing`] for a
+    /// call without a token wherever `application` is not admitted, listed or not: such a caller does not learn what
+    /// exists.
     pub fn for_verified(verified: Verified, call: &Call<'_>) -> Result<Self, PolicyRejection> {
         let operation = call.found.operation();
         let named = operation.map_or(&[][..], |operation| &operation.headers);

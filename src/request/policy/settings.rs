@@ -125,7 +125,8 @@ pub enum Ambiguous {
 }
 
 impl UnlistedSettings {
-    /// Who may call what no `[[operation]]` lists: as written, else whoever an API that is the provider itself may have to serve, else
+    /// Who may call what no `[[operation]]` lists: as written, else whoever an API that is the provider itself may have to
+    /// serve, else
     /// `consumer` while there is no `[[operation]]`, and nobody from then on.
     pub fn kinds(&self, listed: &[OperationSettings], role: Role) -> &[CallerKind] {
         use CallerKind::{Anonymous, Application, Consumer};

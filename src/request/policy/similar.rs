@@ -1,5 +1,5 @@
-//! Paths that some API takes for another one: it ignores letter case, white space or a dot at the end of a segment, the slash at the
-//! end of the path, or an extension there, which it takes for the format of the response.
+//! Paths that some API takes for another one: it ignores letter case, white space or a dot at the end of a segment, the
+//! slash at the end of the path, or an extension there, which it takes for the format of the response.
 
 use std::borrow::Cow;
 

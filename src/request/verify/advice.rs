@@ -1,9 +1,9 @@
 //! The advice that a response carries when the signature is wrong: the known mistake that would have made it. It contains
 //! nothing of a secret.
 //!
-//! Finding the mistake takes as long as several hundred checks. It helps people who write consumers, a few at a time. So it happens
-//! on a thread of its own, one request after the other, and never takes more than a twentieth of a core: wrong signatures cannot
-//! delay other requests.
+//! Finding the mistake takes as long as several hundred checks. It helps people who write consumers, a few at a time. So it
+//! happens on a thread of its own, one request after the other, and never takes more than a twentieth of a core: wrong
+//! signatures cannot delay other requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -227,8 +227,8 @@ impl Adviser {
         }
     }
 
-    /// Finds the mistake of a call and the deviation that it needs, on a thread that serves no requests, if there is time left for it. All that
-    /// only explains a rejection is computed here.
+    /// Finds the mistake of a call and the deviation that it needs, on a thread that serves no requests, if there is time
+    /// left for it. All that only explains a rejection is computed here.
     ///
     /// # Errors
     /// Why no mistake is named.

@@ -174,8 +174,8 @@ impl Credential {
     /// Checks that the credentials are in force. A caller learns it only after the signature and the nonce are checked.
     ///
     /// # Errors
-    /// [`VerifyRejection::ConsumerDisabled`], [`VerifyRejection::TokenExpired`] and [`VerifyRejection::TokenRevoked`], in this order, as
-    /// far as `findings` ends the check.
+    /// [`VerifyRejection::ConsumerDisabled`], [`VerifyRejection::TokenExpired`] and [`VerifyRejection::TokenRevoked`], in
+    /// this order, as far as `findings` ends the check.
     pub(super) fn check_states(
         &self,
         rules: &VerifyRules,

@@ -217,8 +217,9 @@ impl VerifyRules {
     }
 }
 
-/// The deviation that the consumer is not allowed and with which the signature holds, if it is found while `may_go_on`. Those that change
-/// neither the text nor the key of this request are not tried, and neither is what was tried without them.
+/// The deviation that the consumer is not allowed and with which the signature holds, if it is found while `may_go_on`.
+/// Those that change neither the text nor the key of this request are not tried, and neither is what was tried without
+/// them.
 #[cold]
 pub(super) fn needed_deviation(
     rules: &VerifyRules,

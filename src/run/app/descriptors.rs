@@ -5,7 +5,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// Descriptors that are not callers': the store, the listeners, the admin listener's connections, a reload.
 const OWN: u64 = 64;
 
-/// Those of the store, the nonce windows, the admin listener and one caller; a worker has [`OF_WORKER`], and one for each address.
+/// Those of the store, the nonce windows, the admin listener and one caller; a worker has [`OF_WORKER`], and one for each
+/// address.
 const AT_LEAST: u64 = 32;
 const OF_WORKER: u64 = 4;
 

@@ -1,5 +1,5 @@
-//! The start, in three steps: what was read, what is bound, and the [`App`], in which all is open. Each step makes the next one, so
-//! that a mistake in a file changes nothing, and an address that is taken opens no store.
+//! The start, in three steps: what was read, what is bound, and the [`App`], in which all is open. Each step makes the next
+//! one, so that a mistake in a file changes nothing, and an address that is taken opens no store.
 
 use std::{
     collections::HashMap,
@@ -109,7 +109,8 @@ impl Checked {
     /// Binds every listener.
     ///
     /// # Errors
-    /// [`StartError::Descriptors`], [`StartError::Listen`], [`StartError::ApiLoop`] and [`StartError::System`]; then none stays bound.
+    /// [`StartError::Descriptors`], [`StartError::Listen`], [`StartError::ApiLoop`] and [`StartError::System`]; then none
+    /// stays bound.
     pub(super) async fn bind(mut self) -> Result<Bound, StartError> {
         descriptors::raise_limit();
         let (config, workers) = (&self.config, self.config.workers().get());

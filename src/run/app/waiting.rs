@@ -75,7 +75,8 @@ pub(super) struct Entrance<'b> {
 }
 
 impl Entrance<'_> {
-    /// Opens the services, again and again while what they need over the network cannot be reached. Returns whether it had to wait;
+    /// Opens the services, again and again while what they need over the network cannot be reached. Returns whether it had
+    /// to wait;
     /// `None`: a signal ends the process.
     ///
     /// # Errors

@@ -13,7 +13,8 @@ pub(super) fn line(text: &str, place: usize) -> usize {
     before.filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The hint for a line that is not TOML: it has quotation marks of a word processor, or the form of another program's configuration.
+/// The hint for a line that is not TOML: it has quotation marks of a word processor, or the form of another program's
+/// configuration.
 pub(super) fn other_form(line: &str) -> &'static str {
     let line = line.trim();
     if line.contains(['“', '”', '„', '‘', '’', '«', '»']) {
@@ -25,7 +26,8 @@ pub(super) fn other_form(line: &str) -> &'static str {
     }
 }
 
-/// The line of each key, `listen.tls.key`, and of each item of a list of tables, `operation[2]`. A text that is not TOML has none.
+/// The line of each key, `listen.tls.key`, and of each item of a list of tables, `operation[2]`. A text that is not TOML
+/// has none.
 pub(super) fn by_key(text: &str) -> BTreeMap<String, usize> {
     let mut lines = BTreeMap::new();
     if let Ok(table) = DeTable::parse(text) {

@@ -4,8 +4,9 @@
 //! # How to add a key
 //!
 //! Declare it in the settings of the module that uses it, with its type, default, reason, and whether a reload applies it
-//! (`base::settings`). Suggestions, environment variables, `config.example.toml`, `config.schema.json` and `docs/configuration.md` follow
-//! from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes the files. Rules on more than one key are in `rules` (errors) and
+//! (`base::settings`). Suggestions, environment variables, `config.example.toml`, `config.schema.json` and
+//! `docs/configuration.md` follow from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes the files. Rules
+//! on more than one key are in `rules` (errors) and
 //! `warnings` (advice); values that follow from other keys are in `derived`.
 //!
 //! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in
@@ -68,8 +69,8 @@ use crate::{
     wire::server::settings::{LimitSettings, ListenTlsSettings, ProtocolSettings},
 };
 
-/// Declares the configuration: each section or part of one, in the order of the example, and in brackets those that are written any
-/// number of times.
+/// Declares the configuration: each section or part of one, in the order of the example, and in brackets those that are
+/// written any number of times.
 macro_rules! config {
     ($($field:ident: $($type:ident)? $([$item:ident])?,)+) => {
         /// A whole configuration, valid in itself; files, addresses and the API are not checked yet.
@@ -171,8 +172,8 @@ config! {
     log: LogSettings,
 }
 
-/// Reads a configuration from the file at this path, as it was opened, and the environment, the latter over the former. Relative paths are resolved against
-/// the directory of the file.
+/// Reads a configuration from the file at this path, as it was opened, and the environment, the latter over the former.
+/// Relative paths are resolved against the directory of the file.
 ///
 /// # Errors
 /// Every unknown key, the first problem of each section, and every rule that is broken: each on one line with file, key

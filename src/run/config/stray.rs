@@ -7,8 +7,8 @@ use super::rules::Finding;
 /// The start of the names of our variables.
 pub(super) const PREFIX: &str = "COUNTERSIGN_";
 
-/// A warning of the variable `name`, which sets no key; `names` are those that do. Kubernetes gives a container variables for each
-/// Service, which begin with the name of the Service: of these there is none.
+/// A warning of the variable `name`, which sets no key; `names` are those that do. Kubernetes gives a container variables
+/// for each Service, which begin with the name of the Service: of these there is none.
 pub(super) fn finding(name: &str, names: impl Iterator<Item = String>) -> Option<Finding> {
     if name == "COUNTERSIGN_CONFIG" || is_from_kubernetes(name) {
         return None;
@@ -28,8 +28,8 @@ pub(super) fn finding(name: &str, names: impl Iterator<Item = String>) -> Option
     })
 }
 
-/// Whether it is a variable of a Service: `…_SERVICE_HOST`, `…_SERVICE_PORT` with the name of a port, `…_PORT`, `…_PORT_80_TCP` and those
-/// that begin with it.
+/// Whether it is a variable of a Service: `…_SERVICE_HOST`, `…_SERVICE_PORT` with the name of a port, `…_PORT`,
+/// `…_PORT_80_TCP` and those that begin with it.
 fn is_from_kubernetes(name: &str) -> bool {
     let is_port = |rest: &str| {
         let (number, rest) = rest.split_once('_').unwrap_or((rest, ""));

@@ -119,7 +119,8 @@ pub enum Door {
     Bearer,
 }
 
-/// A rule about callers, other than `permission`, by its key: of `[[operation]]`, or of the record of the consumer if that is refused.
+/// A rule about callers, other than `permission`, by its key: of `[[operation]]`, or of the record of the consumer if that
+/// is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum OperationRule {

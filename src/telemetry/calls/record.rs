@@ -19,8 +19,8 @@ pub const PAGE: &str = "page";
 /// The label of the paths that no operation lists.
 pub const UNLISTED: &str = "unlisted";
 
-/// Defines [`CallRecord`] from one row a fact, which has the same name in the log. `as bare`: a line has no quotation marks around a text
-/// that needs none.
+/// Defines [`CallRecord`] from one row a fact, which has the same name in the log. `as bare`: a line has no quotation marks
+/// around a text that needs none.
 macro_rules! facts {
     ($($(#[$doc:meta])* $name:ident: $type:ty $(as $form:ident)?,)+) => {
         /// The facts of a call, in the order of its line in the access log. Texts are borrowed until the record is kept.
@@ -218,7 +218,8 @@ impl CallRecord<'_> {
         self.diagnosis.word().or_else(observed)
     }
 
-    /// Whether its consumer was disabled. Such a verdict without that is of a call that lacks a pinned value, or from outside its networks.
+    /// Whether its consumer was disabled. Such a verdict without that is of a call that lacks a pinned value, or from
+    /// outside its networks.
     pub fn names_disabled_consumer(&self) -> bool {
         self.reason() == Verdict::ConsumerKeyRefused
             && self.problem.is_none()

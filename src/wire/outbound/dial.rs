@@ -80,8 +80,8 @@ fn in_turn(addresses: &[SocketAddr], port: u16) -> Vec<SocketAddr> {
     all
 }
 
-/// Connects to the first address that responds; all are tried within `time`. Each attempt gets [`ATTEMPT_DELAY`] before the next one begins
-/// beside it, or less if all of them could not begin in time otherwise.
+/// Connects to the first address that responds; all are tried within `time`. Each attempt gets [`ATTEMPT_DELAY`] before the
+/// next one begins beside it, or less if all of them could not begin in time otherwise.
 ///
 /// `HttpConnector` of hyper-util tries the addresses of one family one after the other, each for its share of the time:
 /// one dead address of two would cost each connection half of `upstream.connect_timeout`.

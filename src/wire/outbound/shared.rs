@@ -1,5 +1,5 @@
-//! Another service that many callers need at once: few requests to it run at a time, and each one goes on to its end when its caller
-//! gives up. So callers who make things up can neither occupy the service nor delay what is in use.
+//! Another service that many callers need at once: few requests to it run at a time, and each one goes on to its end when
+//! its caller gives up. So callers who make things up can neither occupy the service nor delay what is in use.
 
 use std::{io, sync::Arc, time::Duration};
 

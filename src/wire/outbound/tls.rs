@@ -110,7 +110,8 @@ pub fn client_config(params: &UpstreamTlsParams) -> Result<ClientTls, TlsError> 
     })
 }
 
-/// Another service. Over https its certificate is checked with the authorities in `files`, or with the system's if there are none;
+/// Another service. Over https its certificate is checked with the authorities in `files`, or with the system's if there
+/// are none;
 /// `keys` are those of [`UpstreamTlsParams`] for errors.
 ///
 /// # Errors

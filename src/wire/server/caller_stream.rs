@@ -195,8 +195,8 @@ impl CallerStream {
         self.proceed();
     }
 
-    /// The request waits for its caller or for the store. As long as it has proved nothing, it may be dropped for others, which wakes
-    /// the task of `context`, and its connection may be closed for others.
+    /// The request waits for its caller or for the store. As long as it has proved nothing, it may be dropped for others,
+    /// which wakes the task of `context`, and its connection may be closed for others.
     ///
     /// # Errors
     /// [`BodyRejection::Busy`] if it was dropped.

@@ -2,8 +2,9 @@
 //!
 //! A caller can hold a connection at hardly any cost: with a part of a head or a body, a response that it does not read, an end
 //! that it does not answer, or nothing. When a listener is full, such a connection is closed. First comes one that has had its
-//! last response, then those on which no call has proved its sender, and last the idle ones of proved callers; each time that of the network
-//! that has most, and of these the one that has waited longest. A call that is proved, or permitted and does not wait, is never broken off.
+//! last response, then those on which no call has proved its sender, and last the idle ones of proved callers; each time
+//! that of the network that has most, and of these the one that has waited longest. A call that is proved, or permitted and
+//! does not wait, is never broken off.
 
 use std::{
     cell::{Cell, RefCell},
@@ -51,8 +52,8 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// The time for which it is spared if its network has no more connections than that of the newcomer: what it waits for may be on
-    /// its way, and many callers send the next request soon.
+    /// The time for which it is spared if its network has no more connections than that of the newcomer: what it waits for
+    /// may be on its way, and many callers send the next request soon.
     const fn spared(self) -> Duration {
         match self {
             Self::Lingering | Self::Arriving => Duration::ZERO,
@@ -216,8 +217,8 @@ impl ConnectionEntry {
 pub(super) struct ConnectionGuard(pub(super) Rc<ConnectionEntry>);
 
 impl ConnectionGuard {
-    /// Counts the connection for its caller, now that it is known, which replaces another one of that caller if it has its share. Returns
-    /// false if there is no room for one more.
+    /// Counts the connection for its caller, now that it is known, which replaces another one of that caller if it has its
+    /// share. Returns false if there is no room for one more.
     pub(super) fn locate(
         &self,
         connections: &ConnectionTable,

@@ -125,8 +125,8 @@ impl<H: Handler> Progress<'_, H> {
             if arrived == Unread::End {
                 return Poll::Ready(End::Gone);
             }
-            // The next request has begun to arrive: the end comes after it. One that came together with this request is in hyper's
-            // buffer and not seen here: the caller's end ends both.
+            // The next request has begun to arrive: the end comes after it. One that came together with this request is in
+            // hyper's buffer and not seen here: the caller's end ends both.
             self.shared.state.set(State::Serving { is_watched: false });
         }
         let is_blocked = self.shared.watch.blocked_since().is_some();
@@ -238,7 +238,8 @@ pub(super) async fn serve<H: Handler>(
         let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
         let is_old = request.version() == Version::HTTP_10;
         let handler = Rc::clone(&handler);
-        // In a box of its own: hyper copies the future into a box of the connection, whose memory has left the processor's caches.
+        // In a box of its own: hyper copies the future into a box of the connection, whose memory has left the processor's
+        // caches.
         let answering = Box::pin(Rc::clone(&handler).answer(request));
         async move {
             restored.map_err(|_| Gone)?;

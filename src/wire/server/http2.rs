@@ -200,7 +200,8 @@ impl Follow for ServedStream {
     }
 }
 
-/// Runs hyper's task of each request, and ends it when its caller does not read the response for too long, or where others want its place.
+/// Runs hyper's task of each request, and ends it when its caller does not read the response for too long, or where others
+/// want its place.
 #[derive(Clone)]
 struct Exec {
     streams: Rc<Streams>,

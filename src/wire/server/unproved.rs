@@ -1,9 +1,10 @@
-//! The requests that are being served, and among them those that wait and have proved nothing of their sender: for their body, for the store, or for a
-//! caller who reads the response.
+//! The requests that are being served, and among them those that wait and have proved nothing of their sender: for their
+//! body, for the store, or for a caller who reads the response.
 //!
-//! How long such a wait lasts is up to the caller, or to a store that is slow. So where all places are taken, a request that waits makes room for
-//! another one: the one that has waited longest of the network that has most is dropped, until no more than a quarter of all wait. A call
-//! that is proved is never dropped, and neither is one that is being decided on or waits for the API.
+//! How long such a wait lasts is up to the caller, or to a store that is slow. So where all places are taken, a request
+//! that waits makes room for another one: the one that has waited longest of the network that has most is dropped, until no
+//! more than a quarter of all wait. A call that is proved is never dropped, and neither is one that is being decided on or
+//! waits for the API.
 
 use std::{
     collections::{BTreeMap, HashMap},

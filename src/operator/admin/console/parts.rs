@@ -162,7 +162,8 @@ impl Named {
     }
 }
 
-/// The names of some consumers and users, and the states of the consumers. One that is not registered has its key or id as its name.
+/// The names of some consumers and users, and the states of the consumers. One that is not registered has its key or id as
+/// its name.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     consumers: HashMap<String, ListedConsumer>,

@@ -232,8 +232,8 @@ pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consum
     tx.row(find, &[key.as_str().into()], rows::consumer).await
 }
 
-/// Changes a consumer. Its developer's link ends with a secret or key that is replaced at once, and with a grace that is ended: others
-/// may know the secret, and the link may be where they found it.
+/// Changes a consumer. Its developer's link ends with a secret or key that is replaced at once, and with a grace that is
+/// ended: others may know the secret, and the link may be where they found it.
 pub(super) async fn replace(tx: &mut Tx, before: &Consumer, after: &Consumer) -> Result<()> {
     put(tx, after).await?;
     let is_replaced =

@@ -1,4 +1,5 @@
-//! Links by which the developer of a consumer sees its rejected calls. Each is a random value, of which the store has the SHA-256.
+//! Links by which the developer of a consumer sees its rejected calls. Each is a random value, of which the store has the
+//! SHA-256.
 
 use super::{READ, Store, WRITE, consumers::END_LINK, rows};
 use crate::{

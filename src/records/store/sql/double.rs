@@ -87,7 +87,8 @@ impl TestStore {
         }
     }
 
-    /// A store in a file that the program would open, with threads of its own, instead of one in memory. It never fails and never waits.
+    /// A store in a file that the program would open, with threads of its own, instead of one in memory. It never fails and
+    /// never waits.
     pub fn in_file(path: &Path) -> Self {
         let open = || Store::new(SqliteStore::open(path, false).unwrap(), Seal::plain(), None);
         let quiet = open();

@@ -27,8 +27,8 @@ const COLUMNS: [(&str, &str, &str, &str); 6] = [
     (field::VERIFIER, "request_tokens", "token", "verifier"),
 ];
 
-/// The records among which an open looks for a secret of each kind: few may have one, such as a previous secret, and an open does not
-/// read all others.
+/// The records among which an open looks for a secret of each kind: few may have one, such as a previous secret, and an
+/// open does not read all others.
 const LOOKED_AT: usize = 1_000;
 
 impl Store {

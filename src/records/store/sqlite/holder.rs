@@ -9,7 +9,8 @@ use crate::{base::clock::Clock, telemetry::lines::visible};
 /// The byte of the `-shm` file that SQLite locks for the one that writes (`WAL_WRITE_LOCK`).
 const WRITE_LOCK: u64 = 120;
 
-/// The process that holds the lock of the writer; `None` if the kernel does not tell, as other than Linux and other containers do not.
+/// The process that holds the lock of the writer; `None` if the kernel does not tell, as other than Linux and other
+/// containers do not.
 ///
 /// The list of locks is read, and the file is not opened: the process would lose its own locks when it closed the file again.
 pub(super) fn writer(path: &Path) -> Option<String> {
@@ -31,7 +32,8 @@ pub(super) fn writer(path: &Path) -> Option<String> {
     Some(format!("{command} (process {pid}, since {since})"))
 }
 
-/// The process of a line such as `1: POSIX  ADVISORY  WRITE 4711 fe:00:5678 120 120`, if it holds the lock of the writer of this file.
+/// The process of a line such as `1: POSIX  ADVISORY  WRITE 4711 fe:00:5678 120 120`, if it holds the lock of the writer of
+/// this file.
 fn holder(lock: &str, inode: u64) -> Option<u32> {
     let words: Vec<_> = lock.split_whitespace().collect();
     let [_, "POSIX", _, "WRITE", pid, file, first, last] = words[..] else {

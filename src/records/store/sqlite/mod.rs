@@ -45,8 +45,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The time that a transaction may be idle between two statements. Its task has stalled then, and a caller that has
 /// begun to wait for the thread since still gets it in time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// The cache of the connection that writes during an import, in KiB: keys come in any order, and pages of an index that do not fit are
-/// written and read again for each record.
+/// The cache of the connection that writes during an import, in KiB: keys come in any order, and pages of an index that do
+/// not fit are written and read again for each record.
 const IMPORT_CACHE: i64 = 32 << 10;
 /// SQLite's default.
 const CACHE: i64 = 2000;
@@ -65,8 +65,8 @@ pub(super) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, and makes it if it is not there. With `is_sealed`, secrets in clear are overwritten when they are replaced. Blocks, for at most some seconds, while another process holds
-    /// the file.
+    /// Opens the file, and makes it if it is not there. With `is_sealed`, secrets in clear are overwritten when they are
+    /// replaced. Blocks, for at most some seconds, while another process holds the file.
     ///
     /// # Errors
     /// [`OpenProblem`]; the file is as it was before then.

@@ -110,13 +110,13 @@ fn check(path: &Path) -> Result<(), OpenProblem> {
     Ok(())
 }
 
-/// Lets SQLite allocate pages one by one, from its first connection on. By default each connection allocates room for 20 at once, 87 KB,
-/// and at rest most use a few.
+/// Lets SQLite allocate pages one by one, from its first connection on. By default each connection allocates room for 20 at
+/// once, 87 KB, and at rest most use a few.
 #[expect(unsafe_code, reason = "rusqlite has no safe function for it")]
 pub(super) fn allocate_single_pages() {
     static CONFIGURED: Once = Once::new();
-    // SAFETY: the arguments are those of this option. No other thread uses SQLite: each connection of the program is opened after this call.
-    // If there is a connection already, SQLite refuses and changes nothing.
+    // SAFETY: the arguments are those of this option. No other thread uses SQLite: each connection of the program is opened
+    // after this call. If there is a connection already, SQLite refuses and changes nothing.
     CONFIGURED.call_once(|| unsafe {
         ffi::sqlite3_config(
             ffi::SQLITE_CONFIG_PAGECACHE,

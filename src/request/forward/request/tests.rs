@@ -94,7 +94,8 @@ fn connection(room: usize) -> (WatchedStream, DuplexStream) {
     (WatchedStream::new(Stream::Memory(ours)), theirs)
 }
 
-/// The bytes that arrive at the API, and the fields of the response, if there was one. `head` is written for the head of `request`.
+/// The bytes that arrive at the API, and the fields of the response, if there was one. `head` is written for the head of
+/// `request`.
 async fn arriving(
     head: Option<WrittenHead>,
     request: Request<UpstreamBody>,

@@ -27,7 +27,8 @@ const PAIRS: &str = "COUNTERSIGN_TEST_PAIRS";
 const BATCH: usize = 10_000;
 /// The pairs whose uses are written at once.
 const USES: usize = 1_000;
-/// The most bytes of a pair, as the process of the program takes them: with the threads of a store in a file, whose own memory is limited.
+/// The most bytes of a pair, as the process of the program takes them: with the threads of a store in a file, whose own
+/// memory is limited.
 const MOST_BYTES: u64 = 1_950;
 /// Set in the process whose memory is counted.
 const FILLS: &str = "COUNTERSIGN_TEST_FILLS_PROCESS";

@@ -1,11 +1,11 @@
 //! The base strings of a call whose signature is wrong, as the consumer's developer may see them.
 //!
-//! A base string has the token and every value that was sent. What is kept shows how it was written, and hides what it says: every
-//! letter and digit becomes an x, but for the method, the host, the names of parameters, and the parts of a path that the
-//! configuration has. The marks of what differs are made before that.
+//! A base string has the token and every value that was sent. What is kept shows how it was written, and hides what it
+//! says: every letter and digit becomes an x, but for the method, the host, the names of parameters, and the parts of a
+//! path that the configuration has. The marks of what differs are made before that.
 //!
-//! The right base string has one form, so its names and values are known for sure. In the other one a value may stand where a name
-//! would, so it shows only names and values that the right one has.
+//! The right base string has one form, so its names and values are known for sure. In the other one a value may stand where
+//! a name would, so it shows only names and values that the right one has.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -133,8 +133,8 @@ struct Known<'k> {
     values: HashMap<&'k str, &'k str>,
 }
 
-/// The parameters of a right base string, as they are written there. One without a value may be a value itself, such as a text that
-/// was sent as a form.
+/// The parameters of a right base string, as they are written there. One without a value may be a value itself, such as a
+/// text that was sent as a form.
 fn values(right: &str) -> HashMap<&str, &str> {
     let pairs = right.splitn(3, '&').nth(2).unwrap_or_default();
     let pairs = pairs.split("%26").filter_map(|pair| pair.split_once("%3D"));

@@ -147,7 +147,8 @@ pub(in crate::operator::admin::console) fn failures(minutes: &[Sample]) -> Optio
     last.or_else(|| of(minutes.last(), "this minute"))
 }
 
-/// The warning about the last minute: more than a twentieth of its answered calls were rejected, or would be, or twice the share of the hour.
+/// The warning about the last minute: more than a twentieth of its answered calls were rejected, or would be, or twice the
+/// share of the hour.
 pub(in crate::operator::admin::console) fn alarm(minutes: &[Sample]) -> Option<String> {
     let minute = MinuteCalls::from_samples(last_minute(minutes));
     let (share, of_hour) = (

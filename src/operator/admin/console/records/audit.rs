@@ -190,8 +190,8 @@ impl ConsoleRequest<'_> {
         (since, until, problem)
     }
 
-    /// The key of a consumer, or the id of a user, that a filter of this name means: the only one whose name has the text, else the
-    /// text itself, which may be of a record that was removed; and all whose names have it, if they are several.
+    /// The key of a consumer, or the id of a user, that a filter of this name means: the only one whose name has the text,
+    /// else the text itself, which may be of a record that was removed; and all whose names have it, if they are several.
     pub(in crate::operator::admin::console) async fn meant(
         &self,
         filter: &str,

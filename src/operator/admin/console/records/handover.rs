@@ -156,7 +156,8 @@ impl ConsoleRequest<'_> {
         show(200, &page)
     }
 
-    /// The first call that can succeed without a token: of the first operation that admits `application`, else for a request token.
+    /// The first call that can succeed without a token: of the first operation that admits `application`, else for a
+    /// request token.
     fn first_call(&self, consumer: &Consumer) -> FirstCall {
         let live = self.admin.shared.live.load();
         let operations = &live.authorizer.operations;

@@ -1,7 +1,8 @@
 //! Addresses that open one session of the console: the demo prints one.
 //!
-//! The token is in the query, because the console works without JavaScript. It is taken by the first GET, whose response gives the
-//! cookie of a session and leads to an address without it; so what a history, a Referer or a log of a proxy may keep opens nothing.
+//! The token is in the query, because the console works without JavaScript. It is taken by the first GET, whose response
+//! gives the cookie of a session and leads to an address without it; so what a history, a Referer or a log of a proxy may
+//! keep opens nothing.
 
 use std::time::Duration;
 
