@@ -7,8 +7,8 @@
 //! other port can send its forms, and the API never gets the cookie. The console has a host name of its own,
 //! `countersign.localhost`, because a browser sends a cookie to every port of a host. Also in
 //! `tests/acceptance/operator/console.rs`, `src/operator/admin/console/session.rs`.
-//! Promise (Console): Under a host that is not loopback the session's cookie is sent over https only; sessions of the read
-//! token do not end sessions of the other token. Also in `src/operator/admin/console/session.rs`.
+//! Promise (Console): Under a host that is not loopback the session's cookie is sent over https only; sessions of the read token do not
+//! end sessions of the other token. Also in `src/operator/admin/console/session.rs`.
 
 use crate::support::{
     Answer, Call, Connection, Consumer, Operator, Proxy, Reply, Upstream,

@@ -3,8 +3,7 @@
 //!
 //! Promise (Permissions and identity): A launch in a browser that fails ends on a page with the same words for every failure,
 //! which only the named sites may frame; no other page may be framed. Also in `tests/deploy/lti.rs`.
-//! Promise (Permissions and identity): A failed launch leads only to an address on a named site that a right signature
-//! covers. Also in
+//! Promise (Permissions and identity): A failed launch leads only to an address on a named site that a right signature covers. Also in
 //! `src/request/policy/frame_ancestors.rs`.
 
 use crate::support::{
