@@ -1,5 +1,5 @@
 //! The sources keep to the order of wings in the table of `src/lib.rs`, no files of a wing use each other in a circle, only
-//! some wings name some crates.
+//! some wings name some crates, and names of functions are short.
 //!
 //! Promise (Sources and tests): A wing of the sources uses only its own files and the wings before it, and no files use each other in a
 //! circle; the picture in ARCHITECTURE.md shows the wings. Also in `tests/layers/picture.rs`.
@@ -26,7 +26,7 @@ const CRATES: &[(&str, &[&str])] = &[
 mod picture;
 
 #[test]
-fn no_file_names_anything_of_a_wing_that_stands_after_its_own_in_the_table() {
+fn files_name_nothing_of_a_wing_after_their_own() {
     let lib = fs::read_to_string(project("src/lib.rs")).unwrap();
     let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | `"));
     let wings = Vec::from_iter(rows.filter_map(|row| Some(row.split_once('`')?.0)));
@@ -73,6 +73,22 @@ fn a_crate_is_named_only_by_the_modules_that_may() {
             // A module of ours may have the name of a crate.
             let is_named = names && used.iter().all(|path| path.last().unwrap() != name);
             assert!(is_allowed || !is_named, "{module} names {name}");
+        }
+    }
+}
+
+#[test]
+fn names_of_functions_have_at_most_60_letters() {
+    for file in ["src", "tests"]
+        .map(|folder| files(&project(folder), "rs"))
+        .concat()
+    {
+        let text = fs::read_to_string(&file).unwrap();
+        let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let names =
+            chains(&text, "fn ").filter_map(|chain| chain[3..].split(|it| !is_letter(it)).next());
+        for name in names {
+            assert!(name.len() <= 60, "{}: {name}", file.display());
         }
     }
 }

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_nobody_named_is_used_only_if_no_other_account_can_have_written_it() {
+    fn default_file_is_used_only_if_no_other_account_can_write_it() {
         let reason = |file: &Path, directory: &Path| {
             distrusted(&File::open(file).unwrap(), file, directory).unwrap()
         };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_the_package_is_used_if_the_working_directory_has_none() {
+    fn package_file_is_used_if_the_working_directory_has_none() {
         let directory = tempfile::tempdir().unwrap();
         let [here, installed] =
             ["config.toml", "installed.toml"].map(|name| directory.path().join(name));

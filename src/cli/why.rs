@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_another_program_steers_no_terminal_and_forges_no_line() {
+    fn lines_of_other_programs_steer_no_terminal_and_forge_no_line() {
         let odd = "\u{1b}[2J\n1000 calls: forged";
         let newest = json!({"method": odd, "operation": odd, "address": odd, "request_id": odd, "status": 401});
         let reason =

@@ -149,7 +149,7 @@ mod tests {
     };
 
     #[test]
-    fn groups_are_of_one_consumer_and_reason_and_begin_with_the_oldest() {
+    fn groups_have_one_consumer_and_reason_oldest_first() {
         let rejection = |number, consumer: &str, diagnosis, proof| {
             let call = CallRecord {
                 verdict: Verdict::SignatureInvalid,

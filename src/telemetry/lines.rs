@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_of_another_line_forges_a_field_begins_a_line_or_steers_a_terminal() {
+    fn values_forge_no_field_or_line_and_steer_no_terminal() {
         let record = CommandRecord {
             consumer: Some("a\" audit_id=x".to_owned()),
             user: Some("\"7\" audit_id=x\n".to_owned()),

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_lines_that_cannot_be_written_and_reports_none_to_a_closed_pipe() {
+    fn counts_lost_lines_and_reports_none_to_a_closed_pipe() {
         struct Closed;
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

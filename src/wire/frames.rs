@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_that_are_all_broken_off_use_it_up_and_served_ones_do_not() {
+    async fn aborted_requests_use_the_budget_up_and_served_ones_do_not() {
         let request = frame(HEADERS, END_HEADERS, b"x");
         let reset = frame(RST_STREAM, 0, &[0, 0, 0, 8]);
         let mut rapid = Vec::new();

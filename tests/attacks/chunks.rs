@@ -81,7 +81,7 @@ const ODD: &str = r#"
 "#;
 
 #[test]
-fn a_broken_chunked_body_is_rejected_and_never_forwarded_as_whole() {
+fn broken_chunked_body_is_rejected_and_never_arrives_whole() {
     let stage = Stage::new("");
     let mut cases: Vec<Case> = rows(BROKEN)
         .iter()

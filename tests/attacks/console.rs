@@ -95,7 +95,7 @@ fn the_host_of_a_target_does_not_open_the_console() {
 
 /// Browsers send a cookie to every port of its host name: the console gets a name of its own.
 #[test]
-fn a_browser_at_a_shared_host_is_redirected_once_to_the_host_of_the_console() {
+fn browser_at_a_shared_host_is_redirected_once_to_the_console() {
     let (_api, proxy) = console("");
     let port = proxy.admin().port();
     let open = |host: &str, fields: &str| {
@@ -278,7 +278,7 @@ fn only_a_form_of_the_same_session_about_the_record_changes_it() {
 }
 
 #[test]
-fn a_session_of_the_read_token_and_a_cookie_of_no_session_change_nothing() {
+fn read_token_session_and_foreign_cookie_change_nothing() {
     let (_api, proxy) = console("");
     let (writer, mut reader) = (Operator::with(&proxy, WRITE), Operator::with(&proxy, READ));
     let (consumer, page, form) = asked(&proxy, &writer);
@@ -468,7 +468,7 @@ fn forms_of_the_console_are_bounded_and_parsed_strictly() {
 }
 
 #[test]
-fn a_right_admin_token_works_while_wrong_ones_of_its_address_are_paused() {
+fn right_admin_token_works_while_wrong_ones_are_locked_out() {
     let (_api, proxy) = console("");
     let mut operator = Operator::at(&proxy);
     for number in 0..30 {

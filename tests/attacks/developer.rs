@@ -439,7 +439,7 @@ fn without_own(text: &str, own: &[&str]) -> String {
 }
 
 #[test]
-fn without_the_secrets_a_token_that_is_there_looks_like_one_that_is_not() {
+fn existing_token_looks_unknown_without_the_secrets() {
     let mut service = Service::start(
         "[[operation]]\npath = '/narrow'\naccess = ['user']\ntimestamp_window = '60s'\n",
     );
@@ -592,7 +592,7 @@ fn pages_and_checks_are_limited_for_each_consumer() {
 }
 
 #[test]
-fn a_secret_that_is_replaced_at_once_ends_the_link_and_one_with_a_grace_does_not() {
+fn link_ends_with_a_secret_replaced_at_once_but_not_in_grace() {
     let service = Service::start("");
     let rotate = format!("consumer rotate-secret {}", service.consumer.key);
     service.proxy.run(&format!("{rotate} --grace 1h"));

@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn a_header_line_that_is_not_a_name_a_colon_and_a_value_is_rejected() {
+fn header_line_without_name_colon_and_value_is_rejected() {
     let stage = Stage::new("");
     let mut cases: Vec<Case> = rows(r#"
         obs-fold by a space              | RFC 9112 §5.2                      | X-A: b\r\n c

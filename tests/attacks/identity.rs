@@ -389,7 +389,7 @@ fn useful_fields_of_callers_are_forwarded() {
 
 /// An operator's own list replaces the default, and `"default"` in it includes the default.
 #[test]
-fn the_operators_list_of_dropped_fields_replaces_or_extends_the_default() {
+fn operators_dropped_fields_replace_or_extend_the_default() {
     for [list, dropped, arrives] in rows(
         r"
         []                      |                                      | X-Mine X-Real-IP X-Mine-2

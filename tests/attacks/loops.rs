@@ -138,7 +138,7 @@ fn several_proxies_in_a_row_are_not_a_loop() {
 }
 
 #[test]
-fn a_stranger_who_knows_the_loop_marker_gets_508_and_affects_nobody_else() {
+fn caller_with_the_loop_marker_gets_508_and_affects_no_other() {
     let api = Upstream::start();
     let mut proxy = Proxy::with(&api, OPEN);
     proxy.send(Call::get("/x")).has_status(200);

@@ -88,7 +88,7 @@ fn sixty_forms_of_a_mebibyte_stay_within_the_memory_for_forms() {
 
 /// The parameters of query and header are kept in memory while a body is waited for.
 #[test]
-fn queries_of_requests_with_missing_forms_count_as_memory_for_forms() {
+fn queries_of_requests_with_missing_forms_count_as_form_memory() {
     let (_api, proxy) = in_front_of_silence();
     let request = format!(
         "POST /open?{} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\na",
@@ -101,7 +101,7 @@ fn queries_of_requests_with_missing_forms_count_as_memory_for_forms() {
 
 /// The operator's logo over HTTP/1.1, to callers that do not read it.
 #[test]
-fn a_logo_that_nobody_reads_is_not_copied_for_each_caller() {
+fn unread_logo_is_not_copied_for_each_caller() {
     let builder = Proxy::in_front_of(&Upstream::start());
     let logo = builder.directory().join("logo.svg");
     let picture = format!(

@@ -67,7 +67,7 @@ const ELEMENTS: [(&str, bool); 6] = [
 ];
 
 #[test]
-fn an_element_that_names_nobody_opens_nothing() {
+fn element_without_an_address_opens_nothing() {
     let stage = Stage::new(&config("127.0.0.0/8", "listen.forwarded = 'forwarded'"));
     let cases = ELEMENTS.map(|(fields, is_inside)| match is_inside {
         true => passes(fields, SOURCE, "GET /x", get(fields)),

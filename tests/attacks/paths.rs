@@ -23,7 +23,7 @@ fn unsigned(target: &str) -> String {
 }
 
 #[test]
-fn a_path_that_resolves_to_another_is_rejected_where_operations_exist() {
+fn path_that_resolves_to_another_is_rejected_with_operations() {
     let stage = Stage::new(OPERATIONS);
     let cases: Vec<Case> = [
         ("/public/../admin", "Oathkeeper CVE-2026-33494"),
@@ -205,7 +205,7 @@ fn an_escape_hides_no_operation() {
 }
 
 #[test]
-fn a_permission_for_a_variable_segment_does_not_cover_a_literal_one() {
+fn permission_for_a_variable_segment_covers_no_literal_one() {
     let api = Upstream::start();
     for pattern in ["/users/@me", "/users/%40me"] {
         let proxy = Proxy::with(

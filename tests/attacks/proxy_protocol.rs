@@ -115,7 +115,7 @@ fn the_address_in_a_header_of_a_trusted_proxy_is_the_callers() {
 }
 
 #[test]
-fn an_invalid_header_of_a_trusted_proxy_ends_the_connection_with_a_log_line() {
+fn invalid_header_of_a_trusted_proxy_closes_and_is_logged() {
     let api = Upstream::start();
     let proxy = start(&api, "limits.handshake_timeout = '2s'");
     let request = proxy.wire(&Call::get("/x"));
@@ -205,7 +205,7 @@ fn the_header_of_an_untrusted_proxy_is_not_read() {
 }
 
 #[test]
-fn limits_of_an_address_apply_to_the_caller_and_not_to_the_proxy() {
+fn limits_of_an_address_apply_to_the_caller_not_to_the_proxy() {
     let api = Upstream::start();
     let proxy = start(&api, "limits.connections_per_address = 1");
     let from = |address: &str| {

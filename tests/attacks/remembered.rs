@@ -120,7 +120,7 @@ fn only_a_browser_that_goes_to_the_page_decides() {
 }
 
 #[test]
-fn nobody_else_is_taken_for_the_user_who_allowed_it() {
+fn no_other_user_is_taken_for_the_one_who_allowed_it() {
     let scene = Scene::with("");
     let other = scene.proxy.user("mallory");
     let request = scene.asks();
@@ -170,7 +170,7 @@ fn nobody_else_is_taken_for_the_user_who_allowed_it() {
 }
 
 #[test]
-fn frames_and_pictures_of_a_neighbour_decide_nothing_in_a_browser() {
+fn frames_and_pictures_of_a_neighbour_decide_nothing() {
     let scene = Scene::with("");
     let requests = [(); 3].map(|()| scene.asks());
     let [frame, picture, fetched] = requests

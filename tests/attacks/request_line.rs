@@ -126,7 +126,7 @@ fn only_http_1_0_and_1_1_are_versions() {
 }
 
 #[test]
-fn methods_are_case_sensitive_tokens_and_what_was_sent_is_what_is_signed() {
+fn methods_are_case_sensitive_tokens_signed_as_they_were_sent() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
     for method in words("PROPFIND X M-SEARCH !#$%&'*+.^_`|~09 PRI QUERY") {

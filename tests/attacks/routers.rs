@@ -206,7 +206,7 @@ fn rails_receives_nothing_of_an_enforced_method_by_a_parameter() {
 }
 
 #[test]
-fn rails_receives_nothing_of_an_enforced_permission_by_a_parameter() {
+fn rails_receives_nothing_of_an_enforced_rule_by_a_parameter() {
     let api = Api::rails();
     let config = |rule: &str| {
         format!(

@@ -110,7 +110,7 @@ fn similar_paths_pass_where_the_operator_admits_them() {
 }
 
 #[test]
-fn a_slash_at_the_end_is_part_of_the_path_that_is_signed_and_sent() {
+fn slash_at_the_end_belongs_to_the_path_signed_and_sent() {
     let Scene { api, proxy, caller } = Scene::with(RULES);
     let cut = Call::get("/books/7/").of(&caller).signs_target("/books/7");
     proxy.rejects(cut, 401, "signature_invalid");

@@ -67,7 +67,7 @@ fn forwarded_fields_of_the_nearest_proxy_count_if_it_is_trusted() {
 }
 
 #[test]
-fn malformed_or_foreign_forwarded_fields_of_a_trusted_proxy_are_rejected() {
+fn wrong_forwarded_fields_of_a_trusted_proxy_are_rejected() {
     let stage = Stage::new(&format!("{BASE}listen.trusted_proxies = ['127.0.0.0/8']"));
     let cases: Vec<_> = [
         ("X-Forwarded-Host: evil.test", 421),
@@ -170,7 +170,7 @@ fn forwarded_counts_only_where_the_trusted_proxy_sets_it() {
 /// By default `Forwarded` is not trusted, and it is dropped even from a trusted proxy: otherwise the API would read a
 /// stranger's values from it.
 #[test]
-fn forwarded_fields_that_the_trusted_proxy_does_not_set_are_dropped() {
+fn forwarded_fields_that_a_trusted_proxy_never_sets_are_dropped() {
     for [family, fields, dropped] in rows(
         r"
         x-forwarded | Forwarded: for=6.6.6.6;proto=https;host=evil.test\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Prefix: /p | forwarded

@@ -64,7 +64,7 @@ fn an_unknown_upgrade_is_dropped_and_the_request_served() {
 }
 
 #[test]
-fn a_101_that_nobody_asked_for_is_502() {
+fn unrequested_101_is_502() {
     let api = Upstream::replying(|seen| {
         if seen.target.starts_with("/probe/") {
             return Reply::ok(&seen.target);

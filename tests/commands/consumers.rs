@@ -162,7 +162,7 @@ fn a_consumer_key_is_taken_only_once() {
 }
 
 #[test]
-fn only_public_rsa_keys_are_registered_and_nothing_beside_them_is_kept() {
+fn public_rsa_keys_alone_are_registered_and_nothing_else_kept() {
     let workspace = Workspace::new();
     let private = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
     std::fs::write(workspace.path("both.pem"), format!("{KEY}{private}")).unwrap();
@@ -331,7 +331,7 @@ fn commands_that_disable_and_enable_show_the_state() {
 }
 
 #[test]
-fn valid_but_unwise_options_of_a_consumer_are_warned_of_at_the_end() {
+fn unwise_options_of_a_consumer_are_warned_of_at_the_end() {
     let workspace = Workspace::with("[[permission]]\nname = 'read'");
     let ended = workspace.run("consumer add --name x --key k --permission read --permission reed --callback http://a.test/ --callback http://127.0.0.1/");
     assert_eq!(ended.code, Some(0));

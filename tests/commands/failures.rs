@@ -92,7 +92,7 @@ fn help_and_version_succeed() {
 }
 
 #[test]
-fn an_invalid_configuration_ends_with_2_and_a_line_for_each_problem() {
+fn invalid_configuration_ends_with_2_and_a_line_per_problem() {
     let workspace = Workspace::with("listen.adress = 'x'\nsignature.timestamp_window = 'soon'");
     let ended = workspace.run("consumer add --name x");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
@@ -101,7 +101,7 @@ fn an_invalid_configuration_ends_with_2_and_a_line_for_each_problem() {
 }
 
 #[test]
-fn the_option_the_variable_and_the_directory_name_the_configuration() {
+fn option_variable_and_directory_name_the_configuration() {
     let workspace = Workspace::new();
     workspace.consumer("here");
     let elsewhere = Workspace::new();
@@ -155,7 +155,7 @@ fn only_commands_that_register_something_make_a_store() {
 }
 
 #[test]
-fn a_command_that_fails_before_it_registers_anything_makes_no_store() {
+fn command_that_fails_before_registering_makes_no_store() {
     let workspace = Workspace::new();
     for (arguments, input) in [
         ("consumer add --name x --rsa-public-key config.toml", ""),

@@ -165,7 +165,7 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
 }
 
 #[test]
-fn a_token_that_has_expired_stays_expired_whatever_the_unit_of_its_time() {
+fn expired_token_stays_expired_whatever_the_unit_of_its_time() {
     let workspace = Workspace::new();
     fs::write(workspace.path("users.csv"), "id,name\n7,alice\n").unwrap();
     workspace.run("import users.csv --csv user").done();
@@ -742,7 +742,7 @@ fn peak(workspace: &Workspace, arguments: &str) -> u64 {
 }
 
 #[test]
-fn the_memory_of_an_import_and_of_an_export_hardly_grows_with_the_records() {
+fn import_and_export_memory_hardly_grows_with_the_records() {
     let measured = |tokens: usize| {
         let workspace = Workspace::new();
         let mut file = "{\"kind\":\"export\",\"version\":1}\n".to_owned();

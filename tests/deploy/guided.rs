@@ -29,7 +29,7 @@ fn train(root: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn a_profile_is_too_old_once_the_changed_files_have_more_lines_than_allowed() {
+fn profile_is_too_old_once_changed_files_exceed_the_lines() {
     let directory = project();
     let root = directory.path();
     let fails = |arguments: &[&str], reason: &str| {
@@ -62,7 +62,7 @@ fn a_profile_is_too_old_once_the_changed_files_have_more_lines_than_allowed() {
 }
 
 #[test]
-fn the_profile_of_this_project_is_of_most_of_its_lines() {
+fn profile_of_this_project_covers_most_of_its_lines() {
     printed(train(&file(""), &["--age"]).current_dir(file("")));
 }
 

@@ -143,7 +143,7 @@ fn nginx_asks_authelia_for_the_user_and_lets_consumers_pass() {
 }
 
 #[test]
-fn the_ldap_bridge_logs_in_by_a_bind_and_never_by_one_without_a_password() {
+fn ldap_bridge_logs_in_by_a_bind_and_never_without_a_password() {
     let directory = tempfile::TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("db")).unwrap();

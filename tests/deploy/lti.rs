@@ -105,7 +105,7 @@ const NOTIFY: &str = "
 ";
 
 #[test]
-fn a_tool_is_launched_in_a_frame_and_a_person_sees_every_failure() {
+fn tool_is_launched_in_a_frame_and_every_failure_is_shown() {
     let (_, consumer) = in_front_of("", "");
     let Consumer { key, secret } = &consumer;
     let tool = tool(&json!({ key: secret }));
@@ -208,7 +208,7 @@ fn a_tool_is_launched_in_a_frame_and_a_person_sees_every_failure() {
 }
 
 #[test]
-fn outcome_posts_and_query_signed_json_posts_of_libraries_are_verified() {
+fn outcome_posts_and_query_signed_json_posts_are_verified() {
     let platform = Script::start(python("lti_platform.py"), &json!({ "activities": {} }));
     let (builder, consumer) = in_front_of(&platform.url(), OUTCOMES);
     let outcomes = builder.start();

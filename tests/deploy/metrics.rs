@@ -56,7 +56,7 @@ fn send_everything(Scene { proxy, caller, .. }: &Scene) {
 }
 
 #[test]
-fn the_document_lists_every_metric_with_its_type_labels_and_help() {
+fn document_lists_every_metric_with_its_type_labels_and_help() {
     let text = scene().proxy.ask_admin("/metrics").text();
     let mut shown = BTreeSet::new();
     for (name, help) in text

@@ -276,7 +276,7 @@ fn the_plain_build_is_the_same_in_two_directories() {
 
 #[test]
 #[ignore = "needs a cross compiler and qemu-user: tests/run packages"]
-fn the_image_for_another_machine_has_the_libraries_of_its_program() {
+fn image_for_another_machine_has_its_programs_libraries() {
     let directory = tempfile::TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
     let text = "#include <math.h>\n#include <stdio.h>\nint main(int n, char **_) { printf(\"%.0f\\n\", floor(n + 0.5)); }\n";

@@ -5,7 +5,7 @@
 use super::{file, printed, tool};
 
 #[test]
-fn tests_are_installed_after_a_question_and_quick_installs_nothing() {
+fn tests_are_installed_on_consent_and_quick_installs_nothing() {
     let mut python = tool("python");
     printed(python.arg(file("tests/deploy/running.py")).arg(file("")));
 }

@@ -264,7 +264,7 @@ fn a_trace_in_a_description_is_the_callers() {
 }
 
 #[test]
-fn a_collector_that_fails_or_is_not_there_costs_its_traces_alone() {
+fn failed_or_absent_collector_costs_its_traces_alone() {
     let api = Upstream::start();
     let collector = Collector::start(&["failing"]);
     for port in [collector.port, free_port()] {
@@ -293,7 +293,7 @@ fn a_collector_that_fails_or_is_not_there_costs_its_traces_alone() {
 }
 
 #[test]
-fn over_https_traces_go_only_to_a_collector_with_a_trusted_certificate() {
+fn traces_over_https_go_only_to_a_trusted_certificate() {
     let directory = tempfile::TempDir::new().unwrap();
     let text = |path: PathBuf| path.display().to_string();
     let authority = Authority::new("authority");

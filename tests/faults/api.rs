@@ -62,7 +62,7 @@ fn serve(mut stream: TcpStream, got: &Got) -> std::io::Result<()> {
 }
 
 #[test]
-fn an_api_that_closes_connections_at_random_gets_no_request_twice() {
+fn api_that_closes_connections_at_random_gets_no_request_twice() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let got = Arc::<Got>::default();

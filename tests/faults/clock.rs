@@ -181,7 +181,7 @@ fn a_clock_that_jumps_between_two_runs_admits_no_request_twice() {
 }
 
 #[test]
-fn a_clock_that_was_wrong_for_longer_than_a_window_admits_no_request_twice() {
+fn clock_wrong_for_longer_than_a_window_admits_nothing_twice() {
     let mut clock = Clockwork::start();
     clock.passes(0);
     clock.off_by(-HOUR);
@@ -198,7 +198,7 @@ fn a_clock_that_was_wrong_for_longer_than_a_window_admits_no_request_twice() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_for_longer_than_a_window_is_reported_and_corrected() {
+fn clock_ahead_for_longer_than_a_window_is_reported_corrected() {
     let mut clock = Clockwork::start();
     clock.off_by(YEARS);
     clock.passes(YEARS);
@@ -239,7 +239,7 @@ fn a_clock_that_was_ahead_for_longer_than_a_window_is_reported_and_corrected() {
 }
 
 #[test]
-fn a_clock_that_differs_from_those_of_several_consumers_is_not_ready() {
+fn clock_that_differs_from_several_consumers_is_not_ready() {
     let clock = Clockwork::start();
     let proxy = &clock.proxy;
     let user = proxy.user("bob");

@@ -113,7 +113,7 @@ fn connections_that_break_off_in_any_state_leak_nothing() {
 }
 
 #[test]
-fn connections_that_break_off_within_a_tls_handshake_leak_nothing() {
+fn connections_aborted_in_a_tls_handshake_leak_nothing() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
     let proxy = Proxy::in_front_of(&api)
@@ -213,7 +213,7 @@ fn from(source: Ipv4Addr, to: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn too_many_connections_of_one_address_are_closed_and_others_are_not() {
+fn excess_connections_of_one_address_are_closed_others_are_not() {
     let (_api, proxy, caller) = Scene::with("limits.connections_per_address = 3").into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let (greedy, modest) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
@@ -261,7 +261,7 @@ fn half_sent(source: Ipv4Addr, to: SocketAddr, count: usize, part: &[u8]) -> Vec
 }
 
 #[test]
-fn half_done_requests_do_not_block_the_probe_and_admin_listeners() {
+fn half_done_requests_block_no_probe_or_admin_listener() {
     let api = Upstream::start();
     let probe = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let builder = Proxy::in_front_of(&api).with_console();

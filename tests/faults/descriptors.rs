@@ -62,7 +62,7 @@ fn idle_callers_cannot_take_the_descriptors_of_others() {
 }
 
 #[test]
-fn a_start_with_too_few_descriptors_names_the_limit_and_the_need() {
+fn start_with_too_few_descriptors_names_the_limit_and_the_need() {
     let api = Upstream::start();
     let config = "operations.unlisted = 'anonymous'\nlisten.workers = 3";
     let at = |limit| {
@@ -90,7 +90,7 @@ fn a_start_with_too_few_descriptors_names_the_limit_and_the_need() {
 }
 
 #[test]
-fn running_out_of_descriptors_neither_spins_nor_kills_and_passes() {
+fn descriptor_shortage_neither_spins_nor_exits_and_passes() {
     let (_api, mut proxy, caller) = Scene::start().into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let process = Process::of(&proxy);

@@ -17,7 +17,7 @@ use crate::{
 const FIXED: &str = "service.base_url = 'https://api.test'\nlog.access = false";
 
 #[test]
-fn a_drain_under_load_answers_every_request_on_an_accepted_connection() {
+fn drain_under_load_serves_every_accepted_connection() {
     let (api, mut proxy, caller) = Scene::with(FIXED).into_parts();
     let mut answered = 0;
     for round in 0..scaled(2, 10) {

@@ -203,7 +203,7 @@ fn a_handover_under_load_has_no_gap_and_admits_nothing_twice() {
 }
 
 #[test]
-fn a_form_that_is_too_slow_for_the_handover_goes_to_the_successor() {
+fn form_too_slow_for_the_handover_goes_to_the_successor() {
     let api = Upstream::start();
     let mut proxy = Proxy::in_front_of(&api).config(CONFIG).activated().start();
     let caller = proxy.somebody();
@@ -227,7 +227,7 @@ fn a_form_that_is_too_slow_for_the_handover_goes_to_the_successor() {
 }
 
 #[test]
-fn after_handing_the_nonce_window_over_the_admin_listener_only_reports_health() {
+fn admin_listener_only_reports_health_after_the_handover() {
     let may_end = Arc::default();
     let api = api(&may_end);
     let builder = Proxy::in_front_of(&api).config(CONFIG);
@@ -259,7 +259,7 @@ fn after_handing_the_nonce_window_over_the_admin_listener_only_reports_health() 
 }
 
 #[test]
-fn connections_in_the_queue_of_a_passed_socket_wait_for_the_next_process() {
+fn queued_connections_of_a_passed_socket_wait_for_the_successor() {
     let api = Upstream::start();
     let mut proxy = Proxy::in_front_of(&api).config(CONFIG).activated().start();
     let caller = proxy.somebody();

@@ -36,7 +36,7 @@ fn written(proxy: &Proxy) -> (usize, usize) {
 }
 
 #[test]
-fn a_log_that_nobody_reads_stops_no_request_and_later_counts_the_lost_lines() {
+fn unread_log_stops_no_request_and_later_counts_lost_lines() {
     const REQUESTS: usize = 10_000;
     let (_api, proxy, caller) = Scene::start().into_parts();
     let log = proxy.log();

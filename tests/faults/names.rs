@@ -58,7 +58,7 @@ fn a_dead_first_address_of_the_api_delays_no_call_for_a_second() {
 }
 
 #[test]
-fn the_last_addresses_of_the_api_serve_while_its_name_cannot_be_resolved() {
+fn last_addresses_of_the_api_serve_while_its_lookup_fails() {
     let api = each_on_its_own();
     let config = "[upstream]\nstale_addresses = '4s'\nconnect_timeout = '1s'";
     let (proxy, names) = proxy(port(&api), "api.test 127.0.0.1", config);
@@ -110,7 +110,7 @@ fn the_last_addresses_of_the_api_serve_while_its_name_cannot_be_resolved() {
 }
 
 #[test]
-fn another_address_of_the_api_takes_effect_though_connections_are_kept() {
+fn new_address_of_the_api_applies_though_connections_are_idle() {
     let old = Upstream::at(address(2, 0), |_| Reply::ok("old"));
     let new = Upstream::at(address(3, port(&old)), |_| Reply::ok("new"));
     let (proxy, names) = proxy(port(&old), "api.test 127.0.0.2", "upstream.max_age = '1s'");

@@ -138,7 +138,7 @@ fn a_reload_under_load_loses_no_request_and_no_nonce() {
 }
 
 #[test]
-fn a_reload_keeps_connections_to_the_api_unless_their_rules_change() {
+fn reload_keeps_api_connections_unless_their_rules_change() {
     let certificate = Certificate::for_names(&["localhost"]);
     let over_tls = Upstream::over_tls(&certificate);
     for api in [Upstream::start(), over_tls] {

@@ -47,7 +47,7 @@ fn stands_still(count: &AtomicUsize) -> usize {
 }
 
 #[test]
-fn a_response_of_100_mib_takes_at_most_16_mib_while_its_reader_is_slow() {
+fn response_of_100_mib_takes_at_most_16_mib_for_a_slow_reader() {
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
     let api = Upstream::handling(move |exchange| {
@@ -113,7 +113,7 @@ fn a_response_of_100_mib_takes_at_most_16_mib_while_its_reader_is_slow() {
 }
 
 #[test]
-fn a_request_of_100_mib_takes_at_most_16_mib_while_the_api_is_slow() {
+fn request_of_100_mib_takes_at_most_16_mib_for_a_slow_api() {
     let go = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&go);
     let api = Upstream::handling(move |exchange| {

@@ -87,7 +87,7 @@ fn timestamp(wire: &[u8]) -> i64 {
 }
 
 #[test]
-fn a_widened_window_admits_nothing_twice_after_a_kill_and_a_lost_file() {
+fn widened_window_admits_nothing_twice_after_kill_and_lost_file() {
     let mut clock = Clockwork::with_window(NARROW);
     clock.call(0).has_status(200);
     clock.reload(WIDE);
@@ -104,7 +104,7 @@ fn a_widened_window_admits_nothing_twice_after_a_kill_and_a_lost_file() {
 }
 
 #[test]
-fn a_window_widened_twice_and_then_narrowed_admits_nothing_twice() {
+fn window_widened_twice_then_narrowed_admits_nothing_twice() {
     let mut clock = Clockwork::with_window(NARROW);
     clock.reload(WIDE / 2);
     clock.comes_to_pass(AHEAD / 2);
@@ -118,7 +118,7 @@ fn a_window_widened_twice_and_then_narrowed_admits_nothing_twice() {
 }
 
 #[test]
-fn a_window_narrowed_and_widened_admits_nothing_twice_in_one_run() {
+fn window_narrowed_and_widened_in_one_run_admits_nothing_twice() {
     let mut clock = Clockwork::with_window(WIDE);
     clock.call(-AHEAD).has_status(200);
     clock.call(0).has_status(200);
@@ -140,7 +140,7 @@ fn a_window_narrowed_and_widened_admits_nothing_twice_in_one_run() {
 }
 
 #[test]
-fn a_window_widened_while_waiting_for_lost_nonces_admits_nothing_twice() {
+fn window_widened_in_a_wait_for_nonces_admits_nothing_twice() {
     let mut clock = Clockwork::with_window(NARROW);
     clock.call(0).has_status(200);
     clock.call(NARROW.cast_signed()).has_status(200);
@@ -154,7 +154,7 @@ fn a_window_widened_while_waiting_for_lost_nonces_admits_nothing_twice() {
 }
 
 #[test]
-fn a_window_widened_while_the_clock_is_wrong_admits_nothing_twice() {
+fn window_widened_with_a_wrong_clock_admits_nothing_twice() {
     for jump in [-3_600, 3_600] {
         let mut clock = Clockwork::with_window(NARROW);
         clock.call(0).has_status(200);

@@ -260,7 +260,7 @@ fn the_limit_of_streams_bounds_the_requests_served_at_once() {
 }
 
 #[test]
-fn the_streams_of_one_caller_cannot_take_the_descriptors_of_others() {
+fn streams_of_one_caller_cannot_take_descriptors_of_others() {
     let gate = Gate::default();
     let api = gate.api();
     // 100 less the 64 that are the program's own: 18 requests, each with a connection to the API.
@@ -297,7 +297,7 @@ impl Gate {
 }
 
 #[test]
-fn a_caller_that_waits_for_100_is_rejected_first_or_goes_on_by_itself() {
+fn caller_that_waits_for_100_is_rejected_first_or_continues() {
     let api = Upstream::replying(|seen| Reply::ok(&seen.body));
     let proxy = Proxy::in_front_of(&api).start();
     let caller = proxy.somebody();
@@ -348,7 +348,7 @@ fn a_split_cookie_arrives_joined_and_without_ours() {
 }
 
 #[test]
-fn a_caller_that_leaves_a_paused_response_ends_its_request_at_the_api() {
+fn caller_that_leaves_a_paused_response_ends_its_api_request() {
     let api = Upstream::handling(|exchange| {
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun")?;
         exchange.peer_closed();
@@ -387,7 +387,7 @@ fn a_caller_that_leaves_a_paused_response_ends_its_request_at_the_api() {
 }
 
 #[test]
-fn a_caller_that_leaves_an_unread_body_ends_its_request_at_the_api() {
+fn caller_that_leaves_an_unread_body_ends_its_api_request() {
     let gate = Gate::default();
     let api = {
         let gate = gate.clone();

@@ -57,7 +57,7 @@ fn sigterm_finishes_running_streams_and_sends_goaway() {
 }
 
 #[test]
-fn a_caller_that_ignores_the_end_gets_503_once_the_nonces_are_given_up() {
+fn caller_that_ignores_goaway_gets_503_once_nonces_are_closed() {
     let (go, proceed) = std::sync::mpsc::channel::<()>();
     let proceed = std::sync::Mutex::new(proceed);
     let api = Upstream::replying(move |_| {

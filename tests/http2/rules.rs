@@ -192,7 +192,7 @@ fn requests_that_only_http2_can_malform_are_rejected() {
 }
 
 #[test]
-fn a_body_of_another_length_than_announced_is_never_complete_at_the_api() {
+fn body_of_another_length_than_announced_never_arrives_whole() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let host = proxy.host();

@@ -221,7 +221,7 @@ fn a_request_that_was_written_over_http2_is_not_sent_again() {
 }
 
 #[test]
-fn an_upstream_connection_with_goaway_finishes_its_streams_and_gets_no_more() {
+fn upstream_connection_with_goaway_only_finishes_its_streams() {
     let api = Api::start();
     let proxy = api.behind().config(OPEN).start();
     run(async {
@@ -283,7 +283,7 @@ fn an_api_that_is_too_slow_has_its_stream_reset() {
 
 /// It answers no PING. Without one the request would wait for a minute, longer than a test does.
 #[test]
-fn an_http2_api_that_is_gone_is_noticed_while_it_owes_a_response() {
+fn http2_api_that_is_gone_is_noticed_while_it_owes_a_response() {
     let api = Api::start();
     let proxy = api.behind().config(OPEN).start();
     proxy.send(Call::get("/x")).has_status(200);

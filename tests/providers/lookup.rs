@@ -108,7 +108,7 @@ fn started(kind: &str, file: &Path, directory: &Path) -> (Running, u16) {
 }
 
 #[test]
-fn the_endpoints_of_the_document_serve_living_tokens_of_real_products() {
+fn endpoints_of_the_document_serve_tokens_of_real_products() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let _database = mariadb::start(directory);

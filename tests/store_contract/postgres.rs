@@ -151,7 +151,7 @@ async fn goes_and_returns(store: &Store, go: impl Fn(), come_back: impl Fn()) {
 }
 
 #[tokio::test]
-async fn a_stopped_server_is_unavailable_and_serves_again_within_two_seconds() {
+async fn stopped_server_is_unavailable_and_recovers_in_two_seconds() {
     let server = Server::start();
     let store = serve(&server.database());
     populate(&store).await;
@@ -165,7 +165,7 @@ async fn a_stopped_server_is_unavailable_and_serves_again_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn a_hung_server_is_unavailable_and_serves_again_within_two_seconds() {
+async fn hung_server_is_unavailable_and_recovers_in_two_seconds() {
     let server = Server::start();
     let store = serve(&server.database());
     populate(&store).await;
@@ -191,7 +191,7 @@ async fn a_first_host_that_is_gone_leaves_time_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
+async fn hung_transaction_elsewhere_delays_and_does_not_stop_others() {
     let server = Server::shared();
     let url = server.database();
     let store = serve(&url);
@@ -226,7 +226,7 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_only_connect_stops_no_writer_and_takes_no_place_of_ours() {
+async fn role_that_may_only_connect_blocks_no_writer_and_no_name() {
     let server = Server::shared();
     let url = server.database();
     let store = serve(&url);

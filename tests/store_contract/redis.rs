@@ -127,7 +127,7 @@ async fn a_flushed_cache_of_scripts_is_filled_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
+async fn logs_in_with_a_password_or_as_a_user_in_its_database_alone() {
     let user = [
         "--user",
         "app",
@@ -306,7 +306,7 @@ async fn follows_the_sentinels_to_the_new_primary() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn leaves_a_primary_that_the_sentinels_replaced_although_it_goes_on() {
+async fn leaves_a_primary_that_the_sentinels_replaced_while_it_runs() {
     // It is cut off from the Sentinel, and does not know that there is another one.
     let (former, next) = (RedisServer::start(), RedisServer::start());
     let sentinel = RedisServer::sentinel(&former, "main");
@@ -441,7 +441,7 @@ async fn warns_of_settings_that_lose_nonces() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redis_that_may_evict_nonces_is_rejected_whatever_its_user_may_read() {
+async fn redis_that_may_evict_is_rejected_whatever_its_user_may_read() {
     let user = ["--user", "app", "on", ">pass", "~cs:*", "+@all", "-@admin"];
     let server = RedisServer::with(&[&user]);
     let url = format!("redis://app:pass@127.0.0.1:{}", server.port);

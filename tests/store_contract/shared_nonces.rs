@@ -322,7 +322,7 @@ async fn what_was_dropped_is_never_fresh_again() {
 }
 
 #[tokio::test]
-async fn a_replica_whose_clock_is_wrong_is_unavailable_and_drops_nothing() {
+async fn replica_with_a_wrong_clock_is_unavailable_and_drops_nothing() {
     let server = Server::shared();
     let url = server.database();
     let database = crate::postgres::database_of(&url);
@@ -629,7 +629,7 @@ async fn a_window_that_grows_in_redis_admits_nothing_that_had_left_it() {
 }
 
 #[tokio::test]
-async fn a_redis_that_was_restarted_with_every_write_on_the_disk_goes_on() {
+async fn redis_restarted_with_every_write_on_disk_continues() {
     let mut server = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
     let replica = Replica::open(&server.url(), OnLost::Refuse).await;
     let other = Replica::open(&server.url(), OnLost::Refuse).await;
@@ -700,7 +700,7 @@ async fn recovered_at_all(replica: &Replica, now: u64) {
 }
 
 #[tokio::test]
-async fn what_may_have_expired_while_the_clock_of_redis_was_ahead_is_not_fresh() {
+async fn nonces_that_may_have_expired_by_a_redis_clock_are_not_fresh() {
     let server = RedisServer::with_clock();
     let replica = Replica::open(&server.url(), OnLost::Refuse).await;
     let now = today();

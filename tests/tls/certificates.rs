@@ -41,7 +41,7 @@ fn the_name_asked_for_chooses_the_certificate() {
 }
 
 #[test]
-fn of_two_certificates_for_a_name_one_is_shown_that_the_caller_can_verify() {
+fn caller_gets_the_one_of_two_certificates_that_it_can_verify() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let ecdsa = authority.server(&["localhost"]);
     let rsa = authority.sign(&["localhost"], Good::NOW, rsa_key());

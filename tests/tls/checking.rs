@@ -64,7 +64,7 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
 }
 
 #[test]
-fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
+fn certificate_that_ends_soon_is_in_check_metrics_and_log() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let builder = with_tls(&api, &dated(&authority, -60, 5 * 86_400 + 3_600));
     let ended = builder.check().done();
@@ -116,7 +116,7 @@ fn the_log_names_a_certificate_that_ends_within_30_7_or_1_days() {
 }
 
 #[test]
-fn a_certificate_that_ends_before_it_begins_is_refused_by_check_and_serve() {
+fn certificate_that_ends_before_it_begins_is_rejected() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let builder = with_tls(&api, &dated(&authority, 86_400, 3_600));
     for command in ["check", "serve"] {

@@ -28,7 +28,7 @@ fn wait_until_shown(authority: &Authority, proxy: &Proxy, identity: &Identity) {
 }
 
 #[test]
-fn a_new_certificate_is_loaded_without_a_signal_and_a_broken_one_is_not() {
+fn new_certificate_is_loaded_by_itself_and_a_broken_one_is_not() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let (first, second, third) = (
         authority.server(&["localhost"]),

@@ -51,7 +51,7 @@ fn sources() -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn every_language_has_the_messages_of_english_with_the_same_variables() {
+fn every_language_has_the_english_messages_and_variables() {
     let english = english();
     for (tag, source) in BUILT_IN {
         let other = messages(source);
@@ -81,7 +81,7 @@ fn every_language_has_the_messages_of_english_with_the_same_variables() {
 }
 
 #[test]
-fn the_glossary_has_every_term_in_every_language_as_the_messages_write_it() {
+fn glossary_has_each_term_as_the_messages_write_it() {
     let glossary = include_str!("../../../locales/GLOSSARY.md");
     let terms: Vec<&str> = glossary.split("\n## ").skip(1).collect();
     assert!(terms.len() > 10);
@@ -303,7 +303,7 @@ fn an_operator_replaces_messages_and_adds_languages() {
 }
 
 #[test]
-fn an_operator_translates_permissions_and_descriptions_of_consumers() {
+fn operator_translates_permissions_and_descriptions() {
     let permission: Permission = "members.read:all".parse().unwrap();
     let key: ConsumerKey = "shop@1".parse().unwrap();
     let files = directory(&[(

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_may_hold_a_secret_is_shown_without_it_whatever_holds_the_type() {
+    fn secrets_are_never_shown_whatever_type_holds_them() {
         type Renamed = Option<Plain>;
         let secret = || Value::from("hunter2");
         let list = || Value::from(vec!["hunter2"]);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_holds_a_path_makes_it_absolute_whatever_holds_the_type() {
+    fn paths_become_absolute_whatever_type_holds_them() {
         let directories = Directories {
             file: Path::new("/etc"),
             data: Path::new("/data"),

@@ -180,7 +180,7 @@ fn a_table_fits_the_terminal_and_its_first_column_stays_whole() {
 }
 
 #[test]
-fn a_column_begins_at_the_same_place_after_wide_characters_and_combining_marks() {
+fn columns_align_after_wide_characters_and_combining_marks() {
     let list = |limit| {
         let mut list = Listing::new(false, None);
         for name in ["东京照片打印与相册商店", "ab", "e\u{301}cole", "👩‍👧 photos"]

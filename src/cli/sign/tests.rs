@@ -261,7 +261,7 @@ fn prints_the_curl_command_that_sends_it() {
 }
 
 #[test]
-fn secrets_come_from_files_from_standard_input_or_from_the_store() {
+fn secrets_come_from_files_standard_input_or_the_store() {
     let with = |consumer_secret: &[&str], stdin: &str| {
         let arguments = words("GET http://h/ --consumer-key k --method PLAINTEXT");
         run(&[&arguments[..], consumer_secret].concat(), stdin)
@@ -311,7 +311,7 @@ fn secrets_come_from_files_from_standard_input_or_from_the_store() {
 }
 
 #[test]
-fn a_token_secret_that_is_not_given_is_the_stores_and_never_empty() {
+fn token_secret_not_given_is_read_from_the_store_never_empty() {
     let arguments = words(
         "GET http://h/ --consumer-key k --consumer-secret given --token t --method PLAINTEXT",
     );

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anonymous_calls_leave_a_quarter_and_a_network_takes_half_of_what_is_left() {
+    fn anonymous_calls_leave_a_quarter_and_a_network_half_the_rest() {
         let calls = AnonymousCalls::default();
         let network = |last| Some(IpAddr::from([192, 0, 2, last]));
         let add = |last, proved, most| {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_that_replace_each_call_that_ends_leave_some_to_others() {
+    fn networks_that_refill_at_once_leave_calls_to_others() {
         let calls = AnonymousCalls::default();
         let network = |last| Some(IpAddr::from([192, 0, 2, last]));
         let add = |last| {

@@ -349,7 +349,7 @@ fn examines_plaintext_keys() {
 }
 
 #[test]
-fn examines_rsa_signatures_that_the_consumer_s_key_made_and_no_others() {
+fn examines_only_rsa_signatures_by_the_key_of_the_consumer() {
     let pair = KeyPair::generate(KeySize::Rsa2048).unwrap();
     let spki: aws_lc_rs::encoding::PublicKeyX509Der<'_> = pair.public_key().as_der().unwrap();
     let spki = STANDARD.encode(spki.as_ref());

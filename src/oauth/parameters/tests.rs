@@ -638,7 +638,7 @@ fn rejects_names_that_frameworks_read_as_protocol_parameters() {
 }
 
 #[test]
-fn values_of_protocol_parameters_are_encoded_once_where_that_has_one_meaning() {
+fn protocol_parameters_are_encoded_once_if_unambiguous() {
     let unencoded = DeviationSet::NONE.with(Deviation::ValuesUnencoded);
     for (raw, text) in [
         (

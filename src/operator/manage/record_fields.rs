@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_are_the_members_of_the_records_with_values_of_their_kind() {
+    fn rows_are_the_members_of_records_with_values_of_their_kind() {
         let consumer = Consumer::for_tests("c");
         let others = [
             "key",

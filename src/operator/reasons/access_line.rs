@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn observed_calls_have_the_verdict_of_enforcing_and_served_ones_are_not_rejected() {
+    fn observed_calls_have_the_verdict_of_enforcing_unless_served() {
         let of = |verdict: &str, rest: &str| {
             let line = format!(
                 "2026-11-27T03:54:15Z  INFO access: method=\"GET\" status=200 verdict=\"{verdict}\" consumer=shop {rest}"
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_none_also_with_an_access_line_of_a_caller_in_them() {
+    fn other_lines_that_quote_an_access_line_are_not_access_lines() {
         for line in [
             "",
             "{}",

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_the_api_rejects_too_needs_nobody() {
+    fn call_that_the_api_rejects_too_needs_no_attention() {
         let mut call = (*rejected(Verdict::Observed, 0)).clone();
         call.call.reason = Some(Reason::Observed(Verdict::SignatureInvalid));
         for (status, expected) in [
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_some_calls_needs_attention_until_quiet_for_26_hours() {
+    fn mistake_in_some_calls_needs_attention_for_26_quiet_hours() {
         let mut group = ReasonCount::new(&rejected(Verdict::SignatureInvalid, 7));
         group.add(&rejected(Verdict::SignatureInvalid, 7));
         assert!(outcome(&group, 8, true, 0).needs_nobody());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consumer_that_is_enabled_again_needs_nobody_and_the_mistakes_of_a_disabled_one_neither() {
+    fn enabled_again_or_disabled_consumers_need_no_attention() {
         let disabled = ReasonCount::new(&rejected(Verdict::ConsumerKeyRefused, 0));
         assert_eq!(outcome(&disabled, 9, false, 0), AfterRejection::Open);
         assert_eq!(

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn does_not_begin_a_job_that_nobody_waits_for() {
+    async fn begins_no_job_without_a_waiter() {
         let pool = PasswordPool::start(1, 4).unwrap();
         let ran = Arc::new(AtomicUsize::new(0));
         let (started, starts) = mpsc::channel();

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_are_out_of_reach_of_scripts_other_sites_and_plain_http() {
+    fn cookies_are_kept_from_scripts_other_sites_and_plain_http() {
         let id = Secret::from(ID);
         let hour = Duration::from_secs(3600);
         assert_eq!(

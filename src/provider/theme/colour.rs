@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accent_with_enough_contrast_stays_as_it_is_and_others_are_told() {
+    fn accent_with_enough_contrast_stays_and_others_are_reported() {
         let palette = |accent| Palette {
             accent: Some(colour(accent)),
             accent_dark: Some(colour("#9ab8ff")),

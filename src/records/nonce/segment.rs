@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn every_beginning_of_what_was_written_is_a_log_without_the_rest() {
+    fn every_prefix_of_the_written_bytes_is_a_valid_shorter_log() {
         let (_directory, path, bytes) = file(100, 60);
         // One thread takes a place, stores two words, and counts the record.
         for steps in 0..=4 * 60_usize {
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_place_of_a_file_is_replaced_and_what_it_leads_to_is_kept() {
+    fn link_instead_of_a_file_is_replaced_and_its_target_kept() {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["log", "other"].map(|name| directory.path().join(name));
         fs::write(&other, "kept").unwrap();

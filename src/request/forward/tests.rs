@@ -196,7 +196,7 @@ fn our_own_cookies_stay_here() {
 }
 
 #[test]
-fn host_is_kept_only_where_it_names_the_authority_as_it_is_written() {
+fn host_is_kept_only_if_it_equals_the_authority_as_written() {
     for (host, port, sent, kept) in [
         ("api.test", None, "api.test", true),
         ("api.test", Some(8080), "api.test:8080", true),

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_a_key_without_what_could_forge_a_field_and_only_the_beginning_of_a_token() {
+    fn shows_a_key_that_forges_no_field_and_a_prefix_of_a_token() {
         let shown = claimed(
             "oauth_consumer_key=a%20verdict%3Dforwarded%0A%1b%22%C3%A9&oauth_token=0123456789abcdef0123",
         );

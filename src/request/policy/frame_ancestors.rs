@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_of_a_site_only_with_its_scheme_its_port_and_a_name_below_its_domain() {
+    fn page_belongs_to_a_site_by_scheme_port_and_name_below_domain() {
         let written = [
             "https://lms.example",
             "https://*.lms.test",

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn three_consumers_that_agree_are_right_unless_others_have_our_clock() {
+    fn three_agreeing_consumers_are_right_unless_others_match_us() {
         let off = Some(-3_600);
         for (calls, found) in [
             (&[(1, off), (2, Some(-3_590)), (3, Some(-3_610))][..], true),

@@ -263,7 +263,7 @@ async fn a_token_opens_nothing_to_another_consumer() {
 }
 
 #[tokio::test]
-async fn one_signature_is_computed_whether_or_not_the_credentials_exist() {
+async fn one_signature_is_computed_also_for_unknown_credentials() {
     let setup = Setup::opened();
     for (consumer, token) in [
         ("shop", Some("t")),
@@ -345,7 +345,7 @@ async fn a_wrong_signature_costs_a_worker_no_more_than_a_right_one() {
 }
 
 #[tokio::test]
-async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_them() {
+async fn nonce_counts_for_consumer_and_token_and_never_moves_between() {
     let setup = Setup::opened();
     for (name, key) in [("bc", "a"), ("c", "ab")] {
         setup.store.put_consumer(&Consumer::for_tests(key));
@@ -407,7 +407,7 @@ async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
 }
 
 #[tokio::test]
-async fn deviations_are_those_of_the_record_that_the_signature_was_checked_with() {
+async fn deviations_come_from_the_record_that_verified_the_signature() {
     const SHORT_IDLE: Duration = Duration::from_secs(1);
 
     let mut setup = Setup::opened();
@@ -451,7 +451,7 @@ async fn states_are_told_only_under_a_right_signature() {
 }
 
 #[tokio::test]
-async fn a_previous_secret_verifies_until_its_grace_ends_and_not_in_that_second() {
+async fn previous_secret_verifies_until_the_second_its_grace_ends() {
     let setup = Setup::opened();
     setup.store.change_consumer("shop", |shop| {
         let old = std::mem::replace(&mut shop.secret, Secret::from("new"));

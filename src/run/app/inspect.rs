@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_root_that_its_group_reads_is_right_for_an_account_of_the_group() {
+    fn file_of_root_that_its_group_reads_is_right_for_members() {
         const SERVICE: u32 = 990;
         let judged = |mode: u32, owner: [u32; 2], user: u32| {
             let open = OpenTo::judge(mode, owner, user, &[user, 5]);

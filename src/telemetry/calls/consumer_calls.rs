@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_consumer_has_the_calls_of_a_day_and_one_that_is_new_all_of_its_own() {
+    fn consumer_has_the_calls_of_a_day_and_a_new_one_all_its_own() {
         let (calls, hour) = (ConsumerCalls::default(), 60 * 60);
         let counts = |counts: &[(&str, u64)]| -> AcceptedCalls {
             let counts = counts.iter();

@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_quoted_if_it_could_end_its_value_or_steer_a_terminal() {
+    fn text_that_could_end_its_value_or_steer_a_terminal_is_quoted() {
         for (text, shown) in [
             ("shop", "shop"),
             ("acc0212b…", "acc0212b…"),

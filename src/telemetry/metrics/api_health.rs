@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn five_failures_in_a_row_are_an_outage_until_a_call_is_answered() {
+    fn five_failures_in_a_row_are_an_outage_until_a_response() {
         let api = ApiHealth::default();
         assert!(api.answers(1, UnixTime(1)));
         let failed = |_| api.failed(1, false, UnixTime(2));

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_addresses_serve_for_a_while_when_a_look_up_fails_or_hangs() {
+    async fn last_addresses_serve_for_a_while_if_a_lookup_fails_or_hangs() {
         let (resolver, results, _) = resolver();
         results.send(Ok(vec![address(1)])).unwrap();
         resolver.addresses("api.test", STALE).await.unwrap();

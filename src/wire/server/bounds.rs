@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_a_quarter_once_half_of_the_connections_are_open() {
+    fn network_has_a_quarter_once_half_the_connections_are_open() {
         let bounds = Arc::new(Bounds::new(40, None));
         let enter = |last: u8, is_trusted| {
             let caller = Caller::new(IpAddr::from([192, 0, 2, last]), is_trusted);

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_ended_connection_goes_first_a_proved_one_last_and_a_request_never() {
+    async fn ended_connection_closes_first_a_proved_last_a_request_never() {
         let setup = Setup::new(20);
         let [idle, longer_idle, serving, silent, second, first, ended] =
             [1, 2, 3, 4, 5, 6, 7].map(|caller| setup.open(caller));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_network_that_has_most_makes_room_at_once_for_one_that_has_less() {
+    async fn largest_network_makes_room_at_once_for_a_smaller_one() {
         let setup = Setup::new(10);
         let [slow, one, two, three] = [1, 2, 2, 2].map(|caller| setup.open(caller));
         advance(Duration::from_millis(10)).await;

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_later_deadline_counts_though_the_timer_is_armed_for_an_earlier_one() {
+    async fn later_deadline_counts_though_an_earlier_timer_is_armed() {
         let mut deadline = Deadline::default();
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);

@@ -21,7 +21,7 @@ fn reasons(proxy: &Proxy, arguments: &[&str], input: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_running_process_and_its_log_give_the_same_reasons_and_advice() {
+fn running_process_and_its_log_give_the_same_reasons_and_advice() {
     for format in ["text", "json"] {
         let api = Upstream::start();
         let builder = Proxy::in_front_of(&api).with_console().config(&listen());

@@ -58,7 +58,7 @@ fn hashed(scene: &Scene) -> Call {
 }
 
 #[test]
-fn a_form_and_a_hashed_body_that_come_whole_are_verified_and_pass_once() {
+fn whole_forms_and_hashed_bodies_are_verified_and_pass_once() {
     let scene = Scene::with(CONFIG);
     let (proxy, caller) = (&scene.proxy, &scene.caller);
     for way in WAYS {
@@ -210,7 +210,7 @@ fn framed(proxy: &Proxy, way: Way, call: &Call, framing: &str, body: &[u8]) -> V
 }
 
 #[test]
-fn a_body_of_another_length_than_described_is_never_taken_for_the_whole() {
+fn body_of_another_length_than_described_is_never_complete() {
     let scene = Scene::with(CONFIG);
     let (proxy, caller) = (&scene.proxy, &scene.caller);
     let form = || Call::post("/mine").of(caller).form("a=1&b=2");
@@ -345,7 +345,7 @@ fn a_demanded_body_hash_is_demanded_of_a_body_that_is_not_shown() {
 }
 
 #[test]
-fn a_form_without_credentials_and_a_token_call_in_a_form_are_as_on_the_public_listener() {
+fn unsigned_forms_and_token_calls_are_as_on_the_public_listener() {
     let scene = Scene::with(CONFIG);
     let (proxy, caller) = (&scene.proxy, &scene.caller);
     for way in WAYS {
@@ -433,7 +433,7 @@ fn the_connection_serves_the_next_description_after_a_body() {
 }
 
 #[test]
-fn a_body_that_is_there_counts_as_one_although_it_cannot_be_verified() {
+fn body_that_cannot_be_verified_counts_as_a_body() {
     let scene = Scene::with(&format!("{CONFIG}\nforward_auth.body_bytes = '12B'"));
     let (proxy, caller) = (&scene.proxy, &scene.caller);
     let added = |method: &str, path: &str| {

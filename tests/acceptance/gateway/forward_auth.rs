@@ -68,7 +68,7 @@ fn status(way: Way, answer: &Answer) -> u16 {
 }
 
 #[test]
-fn a_described_call_is_permitted_once_and_its_identity_is_in_the_response() {
+fn described_call_is_permitted_once_with_its_identity_returned() {
     let Scene { api, proxy, caller } = Scene::with("forward_auth.listen = '127.0.0.1:0'");
     let (user, key) = (&*caller.user.id, &*caller.consumer.key);
     for way in WAYS {
@@ -155,7 +155,7 @@ fn a_permission_without_an_assertion_has_an_empty_header_for_it() {
 }
 
 #[test]
-fn a_rejection_is_that_of_the_public_listener_and_nginx_gets_it_in_a_field() {
+fn rejection_is_the_public_listeners_and_in_a_field_for_nginx() {
     let Scene { proxy, caller, .. } = Scene::with(CONFIG);
     let secret = caller.consumer.clone();
     let wrong = crate::support::Consumer::new(secret.key, "wrong");
@@ -334,7 +334,7 @@ fn a_full_nonce_window_is_503_for_every_description() {
 }
 
 #[test]
-fn a_session_opens_operations_of_users_and_a_browser_without_one_is_sent_to_the_login() {
+fn session_opens_user_operations_and_its_lack_leads_to_login() {
     let Scene { proxy, caller, .. } = Scene::with(CONFIG);
     let visitor = Visitor::logged_in(&proxy, &caller.user);
     let cookie: Vec<String> = visitor
@@ -422,7 +422,7 @@ fn an_upgrade_is_permitted_where_the_operation_admits_it() {
 }
 
 #[test]
-fn described_preflights_and_observed_calls_pass_as_on_the_public_listener() {
+fn described_preflights_and_observed_calls_pass_as_in_public() {
     let preflight = || {
         Call::new("OPTIONS", "/mine")
             .header("Origin", "https://app.example")
@@ -509,7 +509,7 @@ fn the_logged_address_is_the_one_that_a_trusted_gateway_names() {
 }
 
 #[test]
-fn forward_auth_serves_a_unix_socket_and_draining_finishes_running_requests() {
+fn forward_auth_serves_a_unix_socket_and_drains_its_requests() {
     let mut builder = Builder::for_forward_auth();
     let path = builder.directory().join("gate.sock");
     builder.set(

@@ -134,7 +134,7 @@ const ODD: &str = r"/WRITE/1 /Write/1 /write/1/ /write/1. /write//1 //write/1 /w
     /write/a%2Fb /write/%25";
 
 #[test]
-fn no_spelling_goes_past_an_enforced_operation_beside_observed_ones() {
+fn enforced_operation_is_evaded_by_no_spelling_beside_observed() {
     let enforced = "{ path = '/write/{id}', methods = ['POST'], enforcement = 'enforce' }";
     let observed = "{ path = '/read/{*rest}', enforcement = 'observe' }";
     for (mode, operations) in [

@@ -47,7 +47,7 @@ fn moment(seconds: i64) -> String {
 }
 
 #[test]
-fn every_response_to_a_right_signature_announces_the_end_of_oauth_1() {
+fn response_to_a_right_signature_announces_the_end_of_oauth_1() {
     let api = Upstream::replying(|seen| match &*seen.target {
         "/missing" => {
             Reply::status("404 Not Found").header("Sunset", "Thu, 01 Jan 1970 00:00:00 GMT")
@@ -150,7 +150,7 @@ fn the_apis_own_link_stays_and_its_own_sunset_does_not() {
 }
 
 #[test]
-fn a_reload_begins_and_ends_the_announcement_for_the_named_consumers() {
+fn reload_begins_and_ends_the_announcement_for_named_consumers() {
     let mut scene = Scene::start();
     let other = scene.proxy.somebody_else();
     let calls = |scene: &Scene| {
@@ -257,7 +257,7 @@ fn a_brown_out_comes_after_the_signature_and_the_nonce_and_ends() {
 }
 
 #[test]
-fn the_response_to_another_proxy_announces_the_end_and_has_brown_outs() {
+fn response_to_another_proxy_announces_the_end_and_brown_outs() {
     let mut scene = Scene::with(&format!("forward_auth.listen = '127.0.0.1:0'\n{SUNSET}"));
     let asks = |scene: &Scene, way| scene.proxy.asks(way, &Call::get("/").of(&scene.caller));
     for way in WAYS {
@@ -340,7 +340,7 @@ fn an_impossible_sunset_is_an_invalid_configuration() {
 }
 
 #[test]
-fn the_last_use_of_a_consumer_is_shown_with_its_method_and_dialect() {
+fn last_use_of_a_consumer_is_shown_with_method_and_dialect() {
     let mut scene = Scene::with("[operations]\nunlisted = 'application'");
     let key = scene.caller.consumer.key.clone();
     let unused = scene.proxy.consumer("Unused");

@@ -148,7 +148,7 @@ fn with_each_store(test: impl Fn(&str)) {
 }
 
 #[test]
-fn consumers_users_and_tokens_are_made_changed_and_removed_over_the_admin_api() {
+fn records_are_made_changed_and_removed_over_the_admin_api() {
     with_each_store(|store| {
         let upstream = Upstream::start();
         let proxy = with_api(&upstream, store).start();

@@ -111,7 +111,7 @@ fn click(operator: &Operator<'_>, page: &Page, text: &str) -> Page {
 }
 
 #[test]
-fn an_admin_token_opens_a_console_session_and_its_replacement_ends_it() {
+fn admin_token_opens_a_session_and_its_replacement_ends_it() {
     let (_api, proxy) = console("");
     let mut operator = Operator::at(&proxy);
     let to_login = operator.open("/rejections?kind=observed");
@@ -194,7 +194,7 @@ fn an_admin_token_opens_a_console_session_and_its_replacement_ends_it() {
 }
 
 #[test]
-fn a_session_of_the_read_token_shows_everything_and_changes_nothing() {
+fn read_token_session_shows_everything_and_changes_nothing() {
     let (_api, proxy) = console(OPERATIONS);
     let (consumer, user, token) = caller(&proxy, "Shop", "");
     let (reader, writer) = (Operator::with(&proxy, READ), Operator::with(&proxy, WRITE));
@@ -265,7 +265,7 @@ fn a_session_of_the_read_token_shows_everything_and_changes_nothing() {
 }
 
 #[test]
-fn the_console_shows_the_operation_of_a_path_and_who_may_call_it() {
+fn console_shows_the_operation_of_a_path_and_who_may_call_it() {
     let (_api, proxy) = console(OPERATIONS);
     let operator = Operator::with(&proxy, READ);
     let table = operator.text("/operations");
@@ -362,7 +362,7 @@ fn the_console_shows_the_source_of_each_setting_and_no_password() {
 }
 
 #[test]
-fn the_console_explains_a_pasted_request_without_its_expected_signature() {
+fn console_explains_a_request_without_the_expected_signature() {
     let (_api, proxy) = console(
         "operation = [{ path = '/x', headers = { X-A = 'a', X-B = 'b' }, forward_authorization = false }]",
     );
@@ -498,7 +498,7 @@ fn a_search_leads_to_the_page_of_its_only_hit() {
 }
 
 #[test]
-fn the_console_says_who_disabled_a_consumer_and_what_else_operators_did() {
+fn console_says_who_disabled_a_consumer_and_all_other_acts() {
     let (_api, proxy) = console("");
     let (consumer, user, token) = caller(&proxy, "Shop", "");
     let operator = Operator::with(&proxy, WRITE);

@@ -47,7 +47,7 @@ fn printer(proxy: &Proxy) -> Consumer {
 }
 
 #[test]
-fn the_consent_page_is_shown_in_each_language_light_and_dark_and_decides_nothing() {
+fn consent_preview_has_each_language_and_theme_and_no_effect() {
     let (_api, proxy) = console();
     let consumer = printer(&proxy);
     // Also for an operator who may not change anything.
@@ -256,7 +256,7 @@ fn a_path_is_tried_as_one_consumer() {
 }
 
 #[test]
-fn a_user_who_is_paused_after_failed_logins_is_marked_and_let_in_again() {
+fn user_locked_out_by_failed_logins_is_marked_and_let_in_again() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
         .config("login.max_failures = '3 per 15m'")
@@ -376,7 +376,7 @@ fn the_login_names_the_setting_of_the_token_and_no_path() {
 }
 
 #[test]
-fn a_checked_request_is_told_its_operation_and_which_half_of_a_permission_is_missing() {
+fn checked_request_names_its_operation_and_missing_permission() {
     let (_api, proxy) = console();
     let consumer = printer(&proxy);
     let user = proxy.user("ada");
@@ -462,7 +462,7 @@ fn a_consumer_without_a_record_has_no_link() {
 }
 
 #[test]
-fn the_console_says_of_a_method_a_token_or_a_body_what_the_response_says() {
+fn console_says_of_method_token_and_body_what_the_response_says() {
     let (_api, proxy) = console();
     let caller = proxy.somebody();
     let photo = || Call::get("/photos/1").of(&caller);

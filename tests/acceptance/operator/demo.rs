@@ -68,7 +68,7 @@ fn ask(admin: SocketAddr, method: &str, path: &str, cookie: &str) -> Answer {
 }
 
 #[test]
-fn the_printed_address_opens_the_console_once_and_each_mistake_is_there() {
+fn printed_address_opens_the_console_once_with_each_mistake() {
     let mut demo = Demo::start(&[]);
     let (admin, invitation) = demo.invitation();
     // Neither a HEAD nor a wrong token takes it.
@@ -174,7 +174,7 @@ fn an_invitation_that_somebody_with_a_session_opens_is_used_up() {
 }
 
 #[test]
-fn what_is_kept_is_a_configuration_that_check_accepts_and_serve_starts() {
+fn kept_demo_is_a_configuration_that_check_and_serve_accept() {
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("kept");
     let argument = ["--keep", kept.to_str().unwrap()];

@@ -453,7 +453,7 @@ fn axe_finds_nothing_on_the_pages_of_own_keys() {
 }
 
 #[test]
-fn axe_finds_nothing_from_right_to_left_and_in_the_operators_colours() {
+fn axe_finds_nothing_right_to_left_and_in_the_operators_colours() {
     let builder = Proxy::in_front_of(&Upstream::start());
     let logo = builder.directory().join("logo.svg");
     let picture = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 96 32'><rect width='96' height='32' rx='8' fill='#7a1f5c'/></svg>";

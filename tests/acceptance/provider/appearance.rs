@@ -50,7 +50,7 @@ fn icon(proxy: &Proxy, page: &Answer) -> Answer {
 }
 
 #[test]
-fn logo_and_style_sheet_come_only_from_our_origin_and_run_no_script() {
+fn logo_and_style_sheet_have_our_origin_and_run_no_script() {
     let api = Upstream::replying(|_| Reply::ok("of the API"));
     let files: [(&str, &[u8]); 2] = [("logo", SVG.as_bytes()), ("pages.css", b"main{color:red}")];
     let config = "pages.name = 'A <b> & C'\npages.logo = 'DIR/logo'\npages.stylesheet = 'DIR/pages.css'\n\
@@ -152,7 +152,7 @@ fn browsers_that_prefer_dark_pages_show_the_dark_logo() {
 }
 
 #[test]
-fn a_reload_gives_a_changed_logo_another_path_and_rejects_a_broken_one() {
+fn reload_gives_a_new_logo_a_new_path_and_rejects_a_broken_one() {
     let api = Upstream::start();
     let proxy = with_files(&api, &[("logo", SVG.as_bytes())], "pages.logo = 'DIR/logo'").start();
     let logo = || url(&html(&proxy, LOGIN), "<img src=\"");
@@ -327,7 +327,7 @@ fn login_and_consent_link_to_terms_and_privacy() {
 }
 
 #[test]
-fn the_consent_page_shows_the_consumers_description_and_web_page() {
+fn consent_page_shows_the_consumers_description_and_web_page() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let user = proxy.user("ada");
     let consent = |consumer: &crate::support::Consumer| {

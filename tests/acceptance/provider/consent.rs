@@ -37,7 +37,7 @@ fn consent(proxy: &Proxy, consumer: &Consumer, user: &User, callback: &str) -> S
 }
 
 #[test]
-fn the_consent_page_names_account_consumer_permissions_and_next_host() {
+fn consent_page_names_account_consumer_permissions_and_host() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     let user = proxy.user("ada");
     let options = "--callback https://printer.example:8443/back --permission orders.pay --permission photos.read \
@@ -91,7 +91,7 @@ fn the_consent_page_names_account_consumer_permissions_and_next_host() {
 }
 
 #[test]
-fn the_consent_page_marks_permissions_that_an_earlier_grant_does_not_have() {
+fn consent_page_marks_permissions_that_an_earlier_grant_lacks() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     let (user, other) = (proxy.user("ada"), proxy.user("bob"));
     let consumer = proxy.consumer_with("Printer", "--permission photos.read --callback oob");
@@ -155,7 +155,7 @@ fn the_consent_page_marks_permissions_that_an_earlier_grant_does_not_have() {
 }
 
 #[test]
-fn the_consent_page_names_the_scheme_of_an_application_on_the_device() {
+fn consent_page_names_the_scheme_of_an_application_on_a_device() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     let user = proxy.user("ada");
     let callback = "com.pocket.album:/back";
@@ -175,7 +175,7 @@ fn the_consent_page_names_the_scheme_of_an_application_on_the_device() {
 }
 
 #[test]
-fn the_consent_page_shows_the_configured_lifetime_and_facts_about_the_user() {
+fn consent_page_shows_the_lifetime_and_facts_about_the_user() {
     let config =
         "tokens.access_ttl = '90d'\ntokens.access_idle = '36h'\ntokens.profile = ['display_name']";
     let proxy = Proxy::with(&Upstream::start(), config);
@@ -230,7 +230,7 @@ fn facts_about_the_user_that_a_consumer_has_not_learnt_are_new() {
 }
 
 #[test]
-fn the_consent_page_marks_the_language_of_untranslated_permissions() {
+fn consent_page_marks_the_language_of_untranslated_permissions() {
     let builder = Proxy::in_front_of(&Upstream::start());
     let directory = builder.directory().join("messages");
     std::fs::create_dir(&directory).unwrap();

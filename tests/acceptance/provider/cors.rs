@@ -33,7 +33,7 @@ fn permitted(answer: &Answer) -> [Option<&str>; 3] {
 }
 
 #[test]
-fn preflights_of_token_calls_are_answered_for_the_configured_origins() {
+fn preflights_of_token_calls_succeed_for_configured_origins() {
     let api = Upstream::start();
     let origins = format!("service.cors_origins = ['{EDITOR}', 'app://editor']");
     let proxy = Proxy::with(&api, &origins);
@@ -91,7 +91,7 @@ fn preflights_of_token_calls_are_answered_for_the_configured_origins() {
 }
 
 #[test]
-fn token_responses_and_rejections_are_for_scripts_and_pages_are_not() {
+fn token_responses_are_readable_by_scripts_and_pages_are_not() {
     let api = Upstream::replying(|_| Reply::ok("x"));
     for (setting, origin, vary) in [(EDITOR, EDITOR, Some("Origin")), ("*", "*", None)] {
         let config = format!("service.cors_origins = ['{setting}']");

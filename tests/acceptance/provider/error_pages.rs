@@ -86,7 +86,7 @@ fn log_out_by_a_link_asks_first() {
 }
 
 #[test]
-fn an_error_page_names_the_application_its_web_page_and_the_request() {
+fn error_page_names_the_application_its_page_and_the_request() {
     let proxy = Proxy::with(
         &Upstream::start(),
         "pages.help_url = 'https://help.example/'",

@@ -125,7 +125,7 @@ fn scope_narrows_the_permissions_of_the_token() {
 }
 
 #[test]
-fn a_consumer_asks_for_permissions_by_the_names_of_its_old_provider() {
+fn consumer_requests_permissions_by_its_old_providers_names() {
     let permissions =
         "permission = [{ name = 'books', title = 'Books' }, { name = 'loans', title = 'Loans' }]";
     let mut proxy = Proxy::with(&Upstream::start(), permissions);

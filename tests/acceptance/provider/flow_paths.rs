@@ -15,7 +15,7 @@ const WIKI: &str = "service.request_token_paths = ['/w/index.php?title=Special:O
     service.access_token_paths = '/w/index.php?title=Special:OAuth%2Ftoken'";
 
 #[test]
-fn the_flow_runs_at_the_paths_of_another_provider_and_other_requests_go_to_the_api() {
+fn flow_runs_at_another_providers_paths_and_the_rest_is_the_api() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, WIKI);
     let caller = proxy.somebody();
@@ -65,7 +65,7 @@ fn the_flow_runs_at_the_paths_of_another_provider_and_other_requests_go_to_the_a
 }
 
 #[test]
-fn a_request_to_a_flow_path_that_is_not_a_flow_call_goes_to_the_api() {
+fn request_to_a_flow_path_without_a_flow_call_goes_to_the_api() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "service.path = '/w/index.php'");
     let caller = proxy.somebody();
@@ -228,7 +228,7 @@ fn a_path_of_the_flow_may_have_an_empty_segment() {
 }
 
 #[test]
-fn a_call_of_the_flow_at_another_path_learns_the_paths_of_this_service() {
+fn flow_call_at_another_path_learns_the_paths_of_this_service() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "service.request_token_paths = '/initiate'");
     let (consumer, user) = proxy.shop();
@@ -352,7 +352,7 @@ fn a_host_of_pages_serves_only_pages() {
 }
 
 #[test]
-fn aliases_of_page_parameters_must_agree_with_the_names_and_the_token() {
+fn page_parameter_aliases_must_agree_with_names_and_token() {
     let proxy = Proxy::with(&Upstream::start(), HOSTS);
     let (consumer, _) = proxy.shop();
     let other = proxy.consumer("Other");

@@ -117,7 +117,7 @@ fn post(visitor: &mut Visitor<'_>, form: &Form, headers: &[(&str, &str)]) -> u16
 }
 
 #[test]
-fn a_form_is_valid_only_for_its_browser_its_purpose_and_its_subject() {
+fn form_is_valid_only_for_its_browser_purpose_and_subject() {
     let site = Site::new();
     let other = site.proxy.user("mallory");
     site.proxy.token(&site.caller.consumer, &other);
@@ -161,7 +161,7 @@ fn a_form_is_valid_only_for_its_browser_its_purpose_and_its_subject() {
 }
 
 #[test]
-fn a_form_that_a_browser_calls_cross_site_is_rejected_even_with_the_right_value() {
+fn cross_site_form_is_rejected_even_with_the_right_value() {
     let site = Site::new();
     let mut visitor = site.logged_in(&site.caller.user);
     let mut newcomer = Visitor::to(&site.proxy);
@@ -234,7 +234,7 @@ fn two_session_cookies_are_rejected() {
 }
 
 #[test]
-fn a_login_opens_a_session_with_a_new_id_and_ends_the_previous_one() {
+fn login_opens_a_session_with_a_new_id_and_ends_the_previous() {
     let site = Site::new();
     let mut visitor = Visitor::to(&site.proxy);
     let first_tab = visitor.open(LOGIN);
@@ -259,7 +259,7 @@ fn a_login_opens_a_session_with_a_new_id_and_ends_the_previous_one() {
 }
 
 #[test]
-fn a_form_of_another_session_gets_the_reason_and_a_link_to_its_page() {
+fn form_of_another_session_gets_the_reason_and_a_link() {
     let site = Site::new();
     let target = authorization(&site.request);
     let mut visitor = site.logged_in(&site.caller.user);
@@ -304,7 +304,7 @@ fn a_form_of_another_session_gets_the_reason_and_a_link_to_its_page() {
 }
 
 #[test]
-fn unknown_names_wrong_passwords_and_disabled_users_get_the_same_page() {
+fn unknown_wrong_and_disabled_users_get_the_same_login_page() {
     let site = Site::new();
     let disabled = site.proxy.user("disabled");
     site.proxy.run(&format!("user disable {}", disabled.name));

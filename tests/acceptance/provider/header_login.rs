@@ -25,7 +25,7 @@ fn account() -> Call {
 }
 
 #[test]
-fn the_user_that_a_trusted_proxy_names_is_logged_in_without_a_form() {
+fn user_named_by_a_trusted_proxy_is_logged_in_without_a_form() {
     let api = Upstream::start();
     let proxy = trusting(&api, "127.0.0.1").start();
     let as_ada = |call: Call| {
@@ -139,7 +139,7 @@ fn a_session_is_valid_only_for_the_user_it_was_opened_for() {
 }
 
 #[test]
-fn a_get_without_a_form_opens_no_session_and_sessions_are_bounded() {
+fn get_without_a_form_opens_no_session_and_sessions_are_bounded() {
     let api = Upstream::start();
     let proxy = trusting(&api, "127.0.0.1")
         .config("limits.sessions_per_user = 3")

@@ -70,7 +70,7 @@ fn pages_and_errors_are_in_the_language_of_the_request() {
 }
 
 #[test]
-fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
+fn operators_messages_are_shown_and_a_reload_reads_them_again() {
     let api = Upstream::start();
     let builder = with_messages(
         &api,
@@ -123,7 +123,7 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
 }
 
 #[test]
-fn unusable_messages_of_the_operator_are_an_invalid_configuration() {
+fn unusable_operator_messages_are_an_invalid_configuration() {
     for [name, text, place] in rows(
         r"
         nl.ftl         | \nlogin-titel = a\n | nl.ftl line 2: no page shows `login-titel`

@@ -227,7 +227,7 @@ fn requests_oauthlib_with_a_callback_and_the_header() {
 }
 
 #[test]
-fn requests_oauthlib_out_of_band_in_the_query_and_without_javascript() {
+fn requests_oauthlib_works_out_of_band_without_javascript() {
     let stage = stage();
     let person = Person::InChromium(Browser::without_javascript());
     let report = stage.run(

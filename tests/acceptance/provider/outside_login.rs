@@ -231,7 +231,7 @@ fn any_other_response_of_the_outside_system_is_a_page_with_503() {
 }
 
 #[test]
-fn an_outside_system_that_is_down_counts_nothing_against_anybody() {
+fn outside_system_that_is_down_counts_no_failed_login() {
     let api = Upstream::start();
     let url = format!("http://{}/check", nobody());
     let proxy = asking(&api, &Upstream::start())
@@ -245,7 +245,7 @@ fn an_outside_system_that_is_down_counts_nothing_against_anybody() {
 }
 
 #[test]
-fn an_outside_user_takes_over_neither_name_nor_record_of_another() {
+fn outside_user_takes_over_no_name_or_record_of_another() {
     let api = Upstream::start();
     let system = system(&[
         ("ada", "enchantress", r#"{"id":"1","name":"ada"}"#),

@@ -201,7 +201,7 @@ fn full_pages_are_no_larger_than_others_and_lead_to_the_rest() {
 }
 
 #[test]
-fn usual_names_leave_room_for_eight_applications_and_twenty_permissions() {
+fn pages_with_usual_names_hold_8_applications_20_permissions() {
     let proxy = Proxy::with(&Upstream::start(), "");
     let user = proxy.user("ada");
     let permissions: Vec<_> = (0..20)

@@ -22,7 +22,7 @@ fn the_harness_really_runs_no_script_when_it_says_so() {
 }
 
 #[test]
-fn a_session_opens_the_api_to_its_own_origin_and_not_to_a_neighbours_form() {
+fn session_opens_the_api_to_its_origin_not_to_a_neighbours_form() {
     let api = Upstream::replying(|_| {
         Reply::ok("<p id=account>yours</p>").header("Content-Type", "text/html")
     });
@@ -93,7 +93,7 @@ fn the_consent_page_cannot_be_framed() {
 }
 
 #[test]
-fn a_navigation_without_a_session_leads_to_the_login_and_back_in_a_browser() {
+fn navigation_without_a_session_leads_to_the_login_and_back() {
     let api = Upstream::replying(|_| {
         Reply::ok("<p id=account>yours</p>").header("Content-Type", "text/html")
     });
@@ -113,7 +113,7 @@ fn a_navigation_without_a_session_leads_to_the_login_and_back_in_a_browser() {
 }
 
 #[test]
-fn a_second_click_on_a_slow_connection_does_not_lose_the_verifier() {
+fn second_click_on_a_slow_connection_keeps_the_verifier() {
     let shop = Upstream::replying(|_| {
         Reply::ok("<p id=back>back</p>").header("Content-Type", "text/html")
     });
@@ -141,7 +141,7 @@ fn a_second_click_on_a_slow_connection_does_not_lose_the_verifier() {
 }
 
 #[test]
-fn a_second_click_on_a_slow_connection_gets_the_notice_of_the_first() {
+fn second_click_on_a_slow_connection_gets_the_firsts_notice() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let caller = proxy.somebody();
     let browser = Browser::start();

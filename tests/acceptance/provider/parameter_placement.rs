@@ -27,7 +27,7 @@ fn form_of(pairs: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn callback_verifier_and_token_may_be_in_query_or_form_beside_the_header() {
+fn callback_verifier_and_token_may_be_in_the_query_or_a_form() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (consumer, user) = proxy.shop();
     let callback = [("oauth_callback", CALLBACK)];
@@ -98,7 +98,7 @@ fn equal_copies_count_once_also_where_a_library_signs_them_once() {
 }
 
 #[test]
-fn different_copies_and_other_parameters_outside_the_header_are_rejected() {
+fn different_copies_and_others_outside_the_header_are_rejected() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let (consumer, user) = proxy.shop();
@@ -142,7 +142,7 @@ fn different_copies_and_other_parameters_outside_the_header_are_rejected() {
 
 /// Nobody without the secrets can add one of these, wherever it is put and whichever base string was signed.
 #[test]
-fn a_stranger_adds_no_parameter_to_a_signed_token_call() {
+fn unauthenticated_caller_adds_no_parameter_to_a_token_call() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let callbacks = format!("--callback {CALLBACK} --callback oob");
     let (consumer, user) = (proxy.consumer_with("Shop", &callbacks), proxy.user("alice"));

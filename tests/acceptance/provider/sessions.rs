@@ -42,7 +42,7 @@ fn get(target: &str) -> Call {
 }
 
 #[test]
-fn a_session_opens_operations_of_access_user_with_the_users_identity() {
+fn session_opens_operations_of_access_user_with_the_identity() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let user = proxy.user("alice");
@@ -109,7 +109,7 @@ fn our_cookie_is_removed_and_the_others_are_forwarded() {
 }
 
 #[test]
-fn a_session_counts_on_anonymous_operations_and_a_broken_one_is_rejected() {
+fn session_counts_on_anonymous_operations_and_must_be_valid() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let user = proxy.user("alice");
@@ -210,7 +210,7 @@ fn logout_is_a_post_and_ends_the_session() {
 }
 
 #[test]
-fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
+fn log_out_everywhere_ends_all_sessions_of_this_user_alone() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let (user, other) = (proxy.user("alice"), proxy.user("bob"));
@@ -253,7 +253,7 @@ fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
 }
 
 #[test]
-fn a_user_ends_one_other_session_or_all_others_and_no_session_of_another_user() {
+fn user_ends_one_or_all_other_sessions_of_that_user_alone() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let (user, other) = (proxy.user("alice"), proxy.user("bob"));
@@ -402,7 +402,7 @@ fn disabling_a_user_ends_sessions_and_tokens() {
 
 /// A cache in front must not share responses between users: the API saw no cookie and cannot add `Vary`.
 #[test]
-fn responses_to_users_vary_by_cookie_unless_the_api_decides_on_shared_caches() {
+fn responses_to_users_vary_by_cookie_unless_the_api_decides() {
     let api = Upstream::replying(|seen| {
         let fields = seen.header("x-set").unwrap_or_default();
         let status = seen.header("x-status").unwrap_or("200 OK");

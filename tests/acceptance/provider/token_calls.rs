@@ -97,7 +97,7 @@ fn consumers_learn_when_their_tokens_end() {
 }
 
 #[test]
-fn token_calls_take_get_and_post_every_placement_and_the_aliases() {
+fn token_calls_accept_get_and_post_every_placement_and_aliases() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let (consumer, user) = proxy.shop();
@@ -129,7 +129,7 @@ fn token_calls_take_get_and_post_every_placement_and_the_aliases() {
 }
 
 #[test]
-fn request_token_call_takes_an_empty_post_as_every_library_sends_it() {
+fn request_token_call_accepts_the_empty_post_of_every_library() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (consumer, _) = proxy.shop();
     for (shape, call) in empty_posts() {
@@ -211,7 +211,7 @@ fn a_token_call_may_have_its_mode_in_a_form() {
 }
 
 #[test]
-fn a_mode_in_a_form_that_is_repeated_or_also_in_the_query_is_rejected() {
+fn mode_repeated_in_a_form_or_also_in_the_query_is_rejected() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer("Shop");
     let asked = |call: Call| call.by(&consumer).parameter("oauth_callback", "oob");
@@ -293,7 +293,7 @@ fn a_token_call_without_a_mode_is_recognised_by_its_parameters() {
 }
 
 #[test]
-fn dialect_legacy_gets_a_new_token_on_the_redirect_and_may_use_either() {
+fn legacy_dialect_gets_a_new_token_on_redirect_and_uses_either() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer_with("Old", &format!("--dialect legacy --callback {CALLBACK}"));
     let user = proxy.user("alice");
@@ -406,7 +406,7 @@ fn a_consumer_revokes_its_own_token() {
 }
 
 #[test]
-fn an_empty_oauth_token_on_the_request_token_call_is_as_if_absent() {
+fn empty_oauth_token_on_the_request_token_call_is_as_if_absent() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer("Shop");
     proxy.passes(asks(&consumer, "oob").parameter("oauth_token", ""));
@@ -482,7 +482,7 @@ fn a_consumer_signs_by_rsa_and_by_its_secret() {
 }
 
 #[test]
-fn a_consumer_restricted_to_its_rsa_key_cannot_sign_by_its_secret() {
+fn consumer_restricted_to_its_rsa_key_cannot_use_its_secret() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
         .config("signature.methods = ['HMAC-SHA1', 'RSA-SHA256', 'PLAINTEXT']")
@@ -520,7 +520,7 @@ fn a_consumer_restricted_to_its_rsa_key_cannot_sign_by_its_secret() {
 }
 
 #[test]
-fn the_operator_names_what_the_access_token_response_says_about_the_user() {
+fn operator_names_the_user_facts_of_the_access_token_response() {
     let proxy = Proxy::with(
         &Upstream::start(),
         "tokens = { user_id_parameter = 'encoded_user_id', screen_name_parameter = 'user_nsid' }",
@@ -538,7 +538,7 @@ fn the_operator_names_what_the_access_token_response_says_about_the_user() {
 }
 
 #[test]
-fn the_access_token_response_has_the_profile_that_the_operator_allows() {
+fn access_token_response_has_the_profile_the_operator_allows() {
     let proxy = Proxy::with(
         &Upstream::start(),
         "tokens.profile = ['display_name', 'fullname=display_name', 'login=name']",

@@ -110,7 +110,7 @@ fn a_running_proxy_rejects_what_the_store_of_an_import_accepted() {
 }
 
 #[test]
-fn an_import_waits_for_an_old_export_and_not_for_keys_of_another_system() {
+fn import_waits_for_an_old_export_not_for_another_systems_keys() {
     let api = Upstream::start();
     let lines = r#"
         {"kind":"consumer","key":"shop","secret":"s","name":"Shop"}

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{Call, Postgres, Scene, Token, until};
 
 #[test]
-fn a_token_that_ended_a_month_ago_is_removed_and_its_calls_stay_rejected() {
+fn token_ended_a_month_ago_is_removed_and_stays_rejected() {
     let server = Postgres::start();
     let on_server = format!(
         "store.backend = 'postgres'\nstore.url = '{}'",

@@ -207,7 +207,7 @@ fn a_record_of_another_name_or_without_a_secret_is_not_used() {
 }
 
 #[test]
-fn while_the_application_fails_cached_records_and_our_own_are_served() {
+fn cached_and_own_records_serve_while_the_application_fails() {
     let (application, api) = (with_shop(), Upstream::start());
     application.put(consumer_record("uncached", "secret"));
     let builder = Proxy::in_front_of(&api).config(
@@ -238,7 +238,7 @@ fn while_the_application_fails_cached_records_and_our_own_are_served() {
 }
 
 #[test]
-fn a_start_does_not_need_the_application_and_check_says_what_is_wrong() {
+fn start_needs_no_application_and_check_says_what_is_wrong() {
     let (application, api) = (with_shop(), Upstream::start());
     let builder = application.looked_up_by(Proxy::in_front_of(&api).config(UNCACHED));
     let checked = builder.run(&["check"], "").done();
@@ -434,7 +434,7 @@ fn a_token_for_reports_can_do_nothing_else() {
 }
 
 #[test]
-fn operators_see_where_a_record_is_from_and_when_it_was_asked_for() {
+fn operators_see_the_source_of_a_record_and_when_it_was_read() {
     let (application, api) = (with_shop(), Upstream::start());
     application.put(token_record("living-token", "ts", "shop", "7"));
     // The command finds the process by its configuration.

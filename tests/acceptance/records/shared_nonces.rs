@@ -183,7 +183,7 @@ fn a_long_ttl_does_not_prolong_use_while_postgresql_hangs() {
 }
 
 #[test]
-fn an_emptied_redis_for_nonces_is_503_until_the_window_has_passed() {
+fn emptied_redis_for_nonces_is_503_until_the_window_has_passed() {
     let server = Postgres::start();
     let mut redis = RedisServer::start();
     let mut replicas = Replicas::beside(&server, &redis);
@@ -246,7 +246,7 @@ fn one_of_a_hundred_passes(replicas: &Replicas) {
 }
 
 #[test]
-fn with_a_hung_postgresql_requests_get_503_and_are_not_forwarded() {
+fn requests_get_503_unforwarded_while_postgresql_hangs() {
     let server = Postgres::start();
     let replicas = Replicas::on(&server);
     one_of_a_hundred_passes(&replicas);
@@ -261,7 +261,7 @@ fn with_a_hung_postgresql_requests_get_503_and_are_not_forwarded() {
 }
 
 #[test]
-fn a_promoted_standby_is_503_until_what_may_be_lost_has_left_the_window() {
+fn promoted_standby_is_503_until_lost_nonces_left_the_window() {
     let server = Postgres::start();
     let replicas = Replicas::on(&server);
     let begun = now();
@@ -360,7 +360,7 @@ fn a_new_password_counts_at_both_processes(replicas: &Replicas) {
 }
 
 #[test]
-fn a_changed_password_ends_sessions_whichever_process_opened_them() {
+fn changed_password_ends_sessions_of_every_process() {
     a_new_password_counts_at_both_processes(&Replicas::on(&Postgres::start()));
 }
 

@@ -175,7 +175,7 @@ end
 }
 
 #[test]
-fn apis_in_three_languages_verify_an_assertion_and_reject_every_other_one() {
+fn apis_in_three_languages_verify_only_the_right_assertion() {
     let exchange = format!("exchange.audience = '{AUDIENCE}'\n");
     for (key, alg) in [("a.pem", "EdDSA"), ("b.pem", "ES256"), ("c.pem", "ES256")] {
         let mut scene = scene(&[key], "");
@@ -335,7 +335,7 @@ fn another_proxy_gets_an_assertion_for_the_request_it_describes() {
 }
 
 #[test]
-fn an_assertion_serves_several_calls_until_its_credential_changes() {
+fn assertion_serves_several_calls_until_its_credential_changes() {
     let mut scene = scene(&["a.pem"], "bind = 'none'\nttl = '2h'");
     let consumer = scene
         .proxy
@@ -444,7 +444,7 @@ fn an_assertion_that_a_caller_sends_is_dropped() {
 }
 
 #[test]
-fn without_assertion_keys_nothing_is_published_and_the_api_keeps_its_path() {
+fn key_path_is_the_apis_without_assertion_keys() {
     let scene = Scene::start();
     scene.proxy.ask_admin("/jwks.json").has_status(404);
     scene

@@ -135,7 +135,7 @@ fn an_exchanged_token_takes_the_way_of_the_signature() {
 }
 
 #[test]
-fn an_exchanged_token_ends_with_its_access_token_and_its_consumer() {
+fn exchanged_token_ends_with_its_access_token_and_its_consumer() {
     for (what, command) in [
         ("token revoke {token}", "token_revoked"),
         ("consumer disable {consumer}", "consumer_key_refused"),
@@ -324,7 +324,7 @@ fn keys_of_an_issuer_may_change() {
 }
 
 #[test]
-fn calls_wait_for_no_start_and_get_503_while_no_keys_can_be_read() {
+fn start_waits_for_no_keys_and_calls_get_503_without_them() {
     let issuer = Issuer::start();
     issuer.replies(crate::support::Reply::status("500 Internal Server Error"));
     let (_api, proxy, app) = served(&issuer, "");

@@ -144,7 +144,7 @@ const WALL: &str = "operation = [{ path = '/wall', access = ['anonymous', 'consu
                     { path = '/account', access = ['user', 'consumer'] }, { path = '/members' }]";
 
 #[test]
-fn a_form_that_nobody_signs_is_streamed_past_the_limit_of_signed_ones() {
+fn unsigned_form_is_streamed_past_the_limit_of_signed_forms() {
     let api = Upstream::replying(|seen| Reply::ok(seen.body.len().to_string()));
     let proxy = Proxy::with(
         &api,
@@ -183,7 +183,7 @@ fn a_form_that_nobody_signs_is_streamed_past_the_limit_of_signed_ones() {
 
 /// The API would take the caller for the consumer that the form names.
 #[test]
-fn a_form_whose_credentials_come_late_never_reaches_the_api_whole() {
+fn form_whose_credentials_come_late_never_arrives_whole() {
     let api = Upstream::handling(|exchange| {
         exchange.whole_body()?;
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;

@@ -93,7 +93,7 @@ fn forbidden_status_and_observe_mode_apply_as_for_a_permission() {
 }
 
 #[test]
-fn preflights_come_from_the_networks_of_an_operation_of_the_path() {
+fn preflights_come_from_the_networks_of_the_paths_operations() {
     let api = Upstream::start();
     let config = format!(
         "listen.trusted_proxies = ['127.0.0.1']\noperations.preflight = 'forward'\noperation = [\
@@ -161,7 +161,7 @@ fn restricted(proxy: &Proxy, networks: &str) -> Caller {
 }
 
 #[test]
-fn a_consumer_calls_from_its_networks_and_elsewhere_is_as_if_disabled() {
+fn consumer_calls_from_its_networks_and_is_disabled_elsewhere() {
     let api = Upstream::start();
     let config = "listen.trusted_proxies = ['127.0.0.1']\nlog.access = true\n\
                   operation = [{ path = '/x', access = ['consumer', 'application'] }]";

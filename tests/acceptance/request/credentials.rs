@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 #[test]
-fn credentials_are_forwarded_unchanged_where_the_operator_wants_it() {
+fn credentials_are_forwarded_unchanged_where_configured() {
     let Scene { api, proxy, caller } = Scene::with("identity.forward_authorization = true");
     proxy.send(Call::get("/a").of(&caller)).has_status(200);
     assert!(
@@ -72,7 +72,7 @@ fn a_body_hash_is_verified_wherever_it_is_sent() {
 
 /// `signature.methods` that leaves the methods with SHA-1 out leaves that hash out too.
 #[test]
-fn a_body_hash_is_of_an_allowed_kind() {
+fn body_hash_has_an_allowed_kind() {
     let Scene { api, proxy, caller } = Scene::with("signature.methods = ['HMAC-SHA256']");
     let body = br#"{"a":1}"#;
     let call = |hash: &str| {

@@ -64,7 +64,7 @@ fn the_only_registered_callback_stands_in_for_an_absent_one() {
 }
 
 #[test]
-fn of_repeated_parameters_the_last_one_counts_and_the_api_gets_it_alone() {
+fn last_of_repeated_parameters_counts_and_is_forwarded_alone() {
     let Scene { api, proxy, caller } = Scene::start();
     let consumer = allowed(&proxy, "repeats_once", "");
     let token = proxy.token(&consumer, &caller.user);
@@ -105,7 +105,7 @@ fn of_repeated_parameters_the_last_one_counts_and_the_api_gets_it_alone() {
 
 /// Somebody who changes a request of such a consumer on its way gets no value of theirs to the API.
 #[test]
-fn a_copy_that_was_added_to_a_signed_request_never_reaches_the_api() {
+fn copy_added_to_a_signed_request_never_reaches_the_api() {
     let Scene { api, proxy, caller } = Scene::start();
     let consumer = allowed(&proxy, "repeats_once", "");
     let token = proxy.token(&consumer, &caller.user);

@@ -247,7 +247,7 @@ fn the_page_has_the_language_of_the_launch_else_of_the_browser() {
 }
 
 #[test]
-fn a_launch_that_is_rejected_under_a_right_signature_goes_back_to_its_platform() {
+fn rejected_launch_with_a_right_signature_returns_to_platform() {
     let config = format!(
         "permission = [{{ name = 'tools' }}]\n{LAUNCHES}\n[[operation]]\npath = '/secret'\naccess = ['application']\n\
          permission = 'tools'\nlaunch = true\nframed_by = 'https://lms.example'"
@@ -410,7 +410,7 @@ fn no_launch_leads_to_an_address_that_is_on_no_site() {
 }
 
 #[test]
-fn no_launch_leads_back_whose_signature_does_not_cover_the_address() {
+fn launch_returns_only_to_an_address_its_signature_covers() {
     let Scene {
         api: _api,
         proxy,
@@ -556,7 +556,7 @@ fn nothing_of_a_launch_becomes_markup() {
 }
 
 #[test]
-fn a_double_click_alarms_nobody() {
+fn double_click_raises_no_alarm() {
     let Scene {
         api: _api,
         proxy,

@@ -85,7 +85,7 @@ fn keys_and_ids_of_other_systems_reach_the_api_as_they_are() {
 }
 
 #[test]
-fn configured_fields_are_dropped_even_if_the_proxy_knows_their_names() {
+fn configured_fields_are_dropped_even_if_the_proxy_knows_them() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,
@@ -162,7 +162,7 @@ fn a_failed_check_is_never_tried_again_as_another_kind() {
 }
 
 #[test]
-fn observe_lets_protected_calls_through_untouched_and_without_identity() {
+fn observed_calls_pass_unchanged_and_without_identity() {
     let api = Upstream::replying(|_| Reply::ok("seen"));
     let proxy = Proxy::with(&api, "signature.enforcement = 'observe'");
     let caller = proxy.somebody();

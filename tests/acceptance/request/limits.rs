@@ -56,7 +56,7 @@ fn a_consumer_over_its_rate_is_429() {
 }
 
 #[test]
-fn responses_to_verified_calls_tell_the_rate_and_that_of_a_consumer_comes_first() {
+fn responses_to_verified_calls_tell_the_rate_consumers_first() {
     let (_api, proxy, caller) =
         Scene::with("limits.requests_per_consumer = '3 per 60s'").into_parts();
     let fields = |answer: &Answer| {
@@ -134,7 +134,7 @@ fn token_calls_count_against_the_rate() {
 }
 
 #[test]
-fn a_consumer_has_a_limit_for_request_tokens_that_nobody_decides_on() {
+fn consumer_has_a_limit_of_undecided_request_tokens() {
     let (_api, proxy, caller) =
         Scene::with("limits.request_tokens_per_consumer = 3\ntokens.request_ttl = '3s'")
             .into_parts();
@@ -206,7 +206,7 @@ fn a_call_that_is_not_permitted_counts_against_the_rate() {
 }
 
 #[test]
-fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
+fn full_nonce_window_rejects_signed_requests_forgetting_nothing() {
     let Scene { api, proxy, caller } =
         Scene::with("nonce.max_entries = 3\noperations.unlisted = 'consumer'");
     let (time, call) = (now().to_string(), || Call::get("/x").of(&caller));
@@ -268,7 +268,7 @@ fn stalled_forms_make_room_for_others() {
 
 /// A caller that stalls forms uses up its own memory only, not that of other callers or of logins.
 #[test]
-fn no_address_takes_the_form_memory_of_others_nor_that_of_logins() {
+fn address_takes_no_form_memory_of_others_or_of_logins() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,

@@ -106,7 +106,7 @@ fn unlisted_and_forbidden_paths_get_the_same_response() {
 
 /// A form is read later than a head: it must not give a wrong signature another response.
 #[test]
-fn a_wrong_signature_with_a_form_does_not_tell_listed_paths_apart() {
+fn wrong_signature_with_a_form_does_not_reveal_listed_paths() {
     let api = Upstream::start();
     // The advice names the path.
     let proxy = with_operations(&api)
@@ -170,7 +170,7 @@ fn unlisted_paths_can_be_opened_to_one_kind_of_caller() {
 }
 
 #[test]
-fn a_listed_path_with_an_unlisted_method_is_405_and_names_the_listed_ones() {
+fn listed_path_with_an_unlisted_method_is_405_with_allow() {
     let api = Upstream::start();
     let proxy = with_operations(&api)
         .config("operations.unlisted = 'consumer'")
@@ -219,7 +219,7 @@ fn the_most_specific_pattern_of_a_path_wins() {
 }
 
 #[test]
-fn application_calls_are_signed_without_a_token_and_carry_no_user() {
+fn application_calls_are_signed_without_token_and_have_no_user() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();
     let consumer = proxy.consumer_with("Batch", "--permission members.write");
@@ -355,7 +355,7 @@ fn preflights_are_rejected_unless_configured_otherwise() {
 }
 
 #[test]
-fn forwarded_preflights_reach_the_api_as_anonymous_on_listed_paths_alone() {
+fn forwarded_preflights_are_anonymous_on_listed_paths_alone() {
     let api = Upstream::start();
     let proxy = with_operations(&api)
         .config("operations.preflight = 'forward'")

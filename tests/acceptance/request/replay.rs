@@ -9,7 +9,7 @@ use std::sync::{Mutex, mpsc};
 use crate::support::{Answer, Call, Reply, Scene, Upstream, now, proxy::race};
 
 #[test]
-fn of_a_hundred_identical_requests_at_once_exactly_one_reaches_the_api() {
+fn one_of_a_hundred_identical_requests_at_once_reaches_the_api() {
     let Scene { api, proxy, caller } = Scene::start();
     let wire = proxy.wire(&Call::get("/pay?amount=1").of(&caller));
     let answers = race(vec![(&proxy, wire); 100]);

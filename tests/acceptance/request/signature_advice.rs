@@ -87,7 +87,7 @@ impl Service {
 }
 
 #[test]
-fn advice_names_the_url_that_was_signed_instead_of_the_one_called() {
+fn advice_names_the_url_signed_instead_of_the_one_called() {
     let service = Service::start("enforce");
     let call = || service.get("/v2/photos/a?x=1");
     let internal = service.api.url().to_owned();
@@ -177,7 +177,7 @@ fn advice_names_a_signed_body_that_is_not_a_form() {
 }
 
 #[test]
-fn advice_names_parts_of_a_body_that_were_signed_or_hold_the_credentials() {
+fn advice_names_body_parts_that_were_signed_or_hold_credentials() {
     let service = Service::start("enforce");
     const TYPE: &str = "multipart/form-data; boundary=b";
     let part = |name: &str, value: &str| {
@@ -238,7 +238,7 @@ fn advice_names_parts_of_a_body_that_were_signed_or_hold_the_credentials() {
 }
 
 #[test]
-fn the_log_names_a_wrong_parameter_and_its_mistake_but_not_its_value() {
+fn log_names_a_wrong_parameter_and_mistake_but_not_its_value() {
     let service = Service::start("enforce");
     let log = |call: Call, parts: &[&str]| {
         service.proxy.send(call).has_status(400);
@@ -270,7 +270,7 @@ fn the_log_names_a_wrong_parameter_and_its_mistake_but_not_its_value() {
 }
 
 #[test]
-fn a_body_that_was_read_for_advice_reaches_the_api_in_observe_mode() {
+fn body_read_for_advice_reaches_the_api_in_observe_mode() {
     let service = Service::start("observe");
     let call = service
         .signed(Call::post("/v2/x"))
@@ -298,7 +298,7 @@ fn advice_names_the_previous_secret_once_its_grace_is_over() {
 }
 
 #[test]
-fn advice_names_the_secret_that_a_rotation_without_a_grace_replaced() {
+fn advice_names_the_secret_replaced_without_a_grace() {
     let service = Service::start("enforce");
     let rotate = ["consumer", "rotate-secret", &service.caller.consumer.key];
     service.proxy.command(&rotate).done();
@@ -313,7 +313,7 @@ fn advice_names_the_secret_that_a_rotation_without_a_grace_replaced() {
 }
 
 #[test]
-fn advice_names_the_address_of_the_listener_and_another_path_of_a_token_call() {
+fn advice_names_the_listener_and_another_path_of_a_token_call() {
     let proxy = Proxy::with(
         &Upstream::start(),
         "service = { base_url = 'http://api.test', allow_http = true }",
@@ -342,7 +342,7 @@ fn advice_names_the_address_of_the_listener_and_another_path_of_a_token_call() {
 
 /// The means of a consumer's authors who do not run the proxy.
 #[test]
-fn advice_shows_the_start_of_the_expected_base_string_if_no_mistake_is_known() {
+fn advice_shows_the_expected_base_string_if_no_mistake_is_known() {
     let service = Service::start("enforce");
     let advice = service.advice(service.get("/v2/x?a=1").key("stranger&token"));
     let told =
@@ -359,7 +359,7 @@ fn advice_shows_the_start_of_the_expected_base_string_if_no_mistake_is_known() {
 
 /// Any caller that knows a consumer's key can send wrong signatures.
 #[test]
-fn wrong_rsa_signatures_cost_the_workers_no_more_than_right_ones() {
+fn wrong_rsa_signatures_cost_workers_at_most_what_right_ones_do() {
     const CALLS: usize = 240;
 
     let service = Service::start("enforce");

@@ -70,7 +70,7 @@ fn an_operation_can_have_its_own_timestamp_window() {
 }
 
 #[test]
-fn a_timestamp_window_that_a_reload_widens_and_narrows_admits_nothing_twice() {
+fn window_that_a_reload_widens_and_narrows_admits_nothing_twice() {
     let mut scene = Scene::with(WIDE);
     let consumer = scene.caller.consumer.clone();
     let proxy = &mut scene.proxy;

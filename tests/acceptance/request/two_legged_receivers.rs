@@ -19,7 +19,7 @@ const TWO_LEGGED: &str = "operation = [
 ]";
 
 #[test]
-fn an_empty_oauth_token_is_as_if_absent_on_every_two_legged_call() {
+fn empty_oauth_token_is_as_if_absent_on_two_legged_calls() {
     let Scene { api, proxy, caller } = Scene::with(TWO_LEGGED);
     let call = |target: &str| {
         let call = Call::post(target).form("user_id=7").by(&caller.consumer);
@@ -209,7 +209,7 @@ fn signed_parameters_go_on_as_header_fields() {
 
 /// As Canvas posts a launch URL with a query.
 #[test]
-fn a_launch_that_signs_its_query_once_passes_for_a_consumer_that_is_allowed_it() {
+fn launch_that_signs_its_query_once_passes_only_where_allowed() {
     let config = "operation = [
         { path = '/launch', access = ['application'], forward_authorization = true, headers = { X-Course = 'course' } },
     ]";
@@ -242,7 +242,7 @@ fn a_launch_that_signs_its_query_once_passes_for_a_consumer_that_is_allowed_it()
 }
 
 #[test]
-fn explain_names_the_header_fields_and_the_credentials_that_go_on() {
+fn explain_names_the_fields_and_credentials_that_are_forwarded() {
     let config = "operation = [
         { path = '/launch', access = ['application'], forward_authorization = true,
           headers = { X-LTI-Context = 'context_id', X-LTI-Role = 'role', X-LTI-Name = 'name' } },
@@ -319,7 +319,7 @@ fn a_parameter_that_is_not_signed_is_in_no_header_field() {
 }
 
 #[test]
-fn a_gateway_that_forwards_requests_itself_gets_each_header_field() {
+fn gateway_that_forwards_requests_itself_gets_each_field() {
     let config = format!("forward_auth.listen = '127.0.0.1:0'\n{HEADERS}");
     let Scene { proxy, caller, .. } = Scene::with(&config);
     let launch = Call::post("/launch?context_id=c1").by(&caller.consumer);
@@ -494,7 +494,7 @@ const HASHED: &str = "operation = [
 ]";
 
 #[test]
-fn a_body_hash_can_be_demanded_by_an_operation_and_of_a_consumer() {
+fn body_hash_can_be_required_by_an_operation_or_of_a_consumer() {
     let Scene { api, proxy, caller } = Scene::with(HASHED);
     let strict = proxy.consumer_with("Strict", "--body-hash required");
     let xml = b"<imsx_POXEnvelopeRequest/>";

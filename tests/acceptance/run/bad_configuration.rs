@@ -104,7 +104,7 @@ fn a_port_in_use_ends_with_1() {
 }
 
 #[test]
-fn a_second_serve_on_the_same_public_port_ends_with_1_though_workers_share_it() {
+fn second_serve_on_a_port_that_workers_share_ends_with_1() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let ended = builder()

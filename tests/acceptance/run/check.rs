@@ -153,7 +153,7 @@ fn an_api_beside_our_listeners_is_served() {
 }
 
 #[test]
-fn secret_files_that_others_can_open_are_an_invalid_configuration() {
+fn secret_files_others_can_open_are_an_invalid_configuration() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
     let builder = Proxy::in_front_of(&api);
@@ -228,7 +228,7 @@ fn a_key_of_the_wrong_length_is_refused_before_there_is_a_store() {
 }
 
 #[test]
-fn check_and_serve_reject_a_base_url_that_is_the_origin_of_the_api() {
+fn check_and_serve_reject_a_base_url_with_the_origin_of_the_api() {
     for (base, api, refused) in [
         ("https://api.test", "https://api.test", true),
         ("https://api.test", "https://api.test:443/v1", true),
@@ -261,7 +261,7 @@ fn check_and_serve_reject_a_base_url_that_is_the_origin_of_the_api() {
 }
 
 #[test]
-fn check_and_serve_warn_of_https_that_nobody_speaks() {
+fn check_and_serve_warn_of_https_without_a_tls_endpoint() {
     let api = Upstream::start();
     let base = "service.base_url = 'https://api.test'";
     let warns = |text: &str| {
@@ -350,7 +350,7 @@ fn check_rejects_what_serve_rejects() {
 }
 
 #[test]
-fn check_beside_a_running_serve_finds_nothing_wrong_and_changes_nothing() {
+fn check_beside_a_running_serve_passes_and_changes_nothing() {
     let api = Upstream::start();
     let port = free_port();
     let builder = Proxy::in_front_of(&api).config(&format!("listen.address = '127.0.0.1:{port}'"));
@@ -465,7 +465,7 @@ fn problems_come_last_and_the_last_line_counts_them() {
 }
 
 #[test]
-fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
+fn database_password_in_a_file_others_can_read_is_a_warning() {
     let api = Upstream::start();
     let port = nobody().port();
     let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
@@ -498,7 +498,7 @@ fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
 }
 
 #[test]
-fn a_role_without_rights_is_named_with_its_grant_by_check_as_by_serve() {
+fn check_and_serve_name_a_role_without_rights_and_its_grant() {
     let (api, postgres) = (Upstream::start(), Postgres::start());
     let url = postgres.database();
     let (_, rest) = url.split_once("@/").unwrap();

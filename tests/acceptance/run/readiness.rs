@@ -19,7 +19,7 @@ fn told(proxy: &Proxy, parts: &[&str], times: usize) {
 }
 
 #[test]
-fn only_the_admin_listener_serves_probes_and_draining_is_not_ready() {
+fn probes_are_on_the_admin_listener_and_draining_is_not_ready() {
     let api = Upstream::start();
     let mut proxy = Proxy::with(&api, "listen.drain_delay = '5s'");
     proxy.ask_admin("/healthz").has_status(200);
@@ -71,7 +71,7 @@ fn a_full_nonce_window_is_logged_once_with_its_duration() {
 }
 
 #[test]
-fn a_key_that_is_missing_after_rekey_makes_the_process_not_ready() {
+fn key_missing_after_rekey_makes_the_process_not_ready() {
     let api = Upstream::start();
     let builder = Proxy::in_front_of(&api);
     for (name, byte) in [("old.key", 1), ("new.key", 2)] {

@@ -187,7 +187,7 @@ fn only_the_owner_can_open_files_that_the_program_makes() {
     assert!(seen >= 2, "the store and the nonce window");
 }
 #[test]
-fn requests_are_cut_at_the_drain_deadline_and_the_exit_code_is_0() {
+fn requests_are_aborted_at_the_drain_deadline_with_exit_code_0() {
     let api = Upstream::replying(|_| Reply::silence());
     let mut proxy = Proxy::with(&api, "listen.drain = '1s'");
     let caller = proxy.somebody();

@@ -41,7 +41,7 @@ fn id_of(answer: &Answer) -> String {
 }
 
 #[test]
-fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
+fn every_rejection_has_advice_and_the_id_of_its_log_line() {
     let (_api, proxy, caller) = Scene::with(
         "operation = [{ path = '/x', methods = ['GET'] }, { path = '/paid', permission = 'pay' }]\n\
              permission = [{ name = 'pay', title = 'Pay' }]\nlimits.form_bytes = '1KiB'",
@@ -246,7 +246,7 @@ fn lacks(line: &str, fields: &[&str]) {
 }
 
 #[test]
-fn the_line_of_a_rejected_call_names_caller_operation_and_reason() {
+fn line_of_a_rejected_call_names_caller_operation_and_reason() {
     let Scene { api, proxy, caller } = Scene::with(
         "operation = [{ path = '/paid/{id}', methods = ['GET', 'POST'], permission = 'pay' }, { path = '/{*rest}' }]\n\
              permission = [{ name = 'pay', title = 'Pay' }]",
@@ -468,7 +468,7 @@ fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
 }
 
 #[test]
-fn metrics_count_by_operation_and_status_and_no_caller_adds_a_label() {
+fn metrics_count_by_operation_and_status_with_no_callers_label() {
     let (_api, proxy, caller) = Scene::with(
         "operation = [{ path = '/paid/{id}', methods = ['GET'], permission = 'pay' }, { path = '/open', access = ['anonymous', 'consumer'] }]\npermission = [{ name = 'pay', title = 'Pay' }]",
     ).into_parts();
@@ -532,7 +532,7 @@ fn metrics_count_by_operation_and_status_and_no_caller_adds_a_label() {
 
 /// The recipe of docs/health.md, without jq.
 #[test]
-fn the_json_log_lists_which_consumer_would_fail_why_and_since_when() {
+fn json_log_lists_who_would_fail_why_and_since_when() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,

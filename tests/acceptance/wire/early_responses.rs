@@ -106,7 +106,7 @@ fn a_rejection_during_an_upload_reaches_requests_and_node() {
 
 /// hyperium/hyper#4176: the request is not all sent when the response ends, and the rest of it is discarded.
 #[test]
-fn a_response_of_an_api_that_does_not_wait_for_the_body_arrives_whole() {
+fn response_of_an_api_that_leaves_the_body_unread_arrives_whole() {
     let api = Upstream::handling(|exchange| {
         let target = exchange.seen.target.clone();
         exchange.write(format!(
@@ -189,7 +189,7 @@ fn interim_responses_without_end_are_502() {
 
 /// RFC 9110 §5.1: names are case-insensitive, but old callers and APIs compare the case.
 #[test]
-fn field_names_keep_their_case_both_ways_where_that_is_configured() {
+fn field_names_keep_their_case_both_ways_where_configured() {
     let api = Upstream::replying(|_| {
         Reply::ok("x")
             .header("x-SMALL-big", "1")
@@ -224,7 +224,7 @@ fn opened(proxy: &Proxy) -> (Connection, TcpStream) {
 }
 
 #[test]
-fn a_caller_that_ends_while_its_request_waits_ends_it_at_the_api() {
+fn caller_that_closes_while_it_waits_ends_its_api_request() {
     let (tell, told) = mpsc::channel();
     let api = Upstream::handling(move |exchange| {
         exchange.whole_body()?;
@@ -263,7 +263,7 @@ fn a_caller_that_ends_while_its_request_waits_ends_it_at_the_api() {
 }
 
 #[test]
-fn a_request_that_comes_before_the_response_to_the_last_one_is_served_after_it() {
+fn pipelined_request_is_served_after_the_one_before() {
     let (tell, told) = mpsc::channel();
     let (go_on, goes_on) = mpsc::channel();
     let goes_on = Mutex::new(goes_on);

@@ -148,7 +148,7 @@ fn a_prefix_that_the_api_does_not_see_is_named_to_it() {
 }
 
 #[test]
-fn the_host_of_the_pages_leads_to_the_applications_and_is_404_elsewhere() {
+fn host_of_the_pages_leads_to_applications_and_is_404_elsewhere() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,

@@ -121,7 +121,7 @@ fn a_websocket_carries_much_data_either_way_with_a_slow_reader() {
 }
 
 #[test]
-fn a_websocket_handshake_that_no_server_could_accept_is_rejected() {
+fn websocket_handshake_that_no_server_could_accept_is_rejected() {
     let api = echoing();
     let proxy = Proxy::with(&api, LISTED);
     let begin = || {
@@ -196,7 +196,7 @@ fn silent_and_stalled_websockets_are_ended() {
 }
 
 #[test]
-fn a_page_of_another_site_cannot_open_a_websocket_with_a_users_session() {
+fn page_of_another_site_opens_no_websocket_with_a_session() {
     let api = echoing();
     let proxy = Proxy::with(
         &api,

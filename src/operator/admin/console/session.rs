@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_with_the_token_or_the_name_of_its_person_alone() {
+    fn session_ends_with_its_operators_token_or_name_alone() {
         let folder = tempfile::tempdir().unwrap();
         let read = |lines: &[&str]| {
             let path = folder.path().join("write");

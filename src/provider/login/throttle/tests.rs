@@ -126,7 +126,7 @@ fn withdrawn_attempts_count_nowhere() {
 }
 
 #[test]
-fn a_clock_set_back_pauses_nobody_for_longer_than_the_period() {
+fn clock_set_back_locks_out_for_at_most_the_period() {
     let (throttle, clock) = throttle();
     fail(&throttle, &clock, "ada", HOME, 10);
     clock.set(clock.now().before(Duration::from_secs(86_400)));
@@ -153,7 +153,7 @@ fn new_limits_hold_at_once_and_keep_the_count() {
 }
 
 #[test]
-fn strangers_neither_grow_the_table_nor_wash_a_count_away() {
+fn unauthenticated_callers_neither_grow_nor_clear_the_table() {
     let (throttle, clock) = throttle();
     fail(&throttle, &clock, "ada", HOME, 10);
     fail(&throttle, &clock, "bob", HOME, 8);
@@ -359,7 +359,7 @@ fn attempts_at_once_at_other_processes_lengthen_the_pause() {
 }
 
 #[test]
-fn what_is_given_back_does_not_end_a_pause_that_another_process_lengthened() {
+fn returned_attempt_keeps_a_pause_another_process_lengthened() {
     let ((one, clock), (other, _)) = (throttle(), throttle());
     fail(&one, &clock, "ada", HOME, 9);
     let tenth = one.begin("ada", address(HOME), clock.now()).unwrap();
@@ -383,7 +383,7 @@ fn failures_that_others_reported_are_forgotten_after_a_period() {
 }
 
 #[test]
-fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
+fn report_has_no_names_and_an_unreadable_one_counts_nothing() {
     let (one, clock) = throttle();
     let other_key = Throttle::new(rate(10, 900), &Secret::from("another"));
     let report = |throttle: &Throttle| {
@@ -472,7 +472,7 @@ const DEFAULT_IGNORABLE: [RangeInclusive<char>; 17] = [
 ];
 
 #[test]
-fn names_with_characters_that_nobody_sees_count_as_the_name_without_them() {
+fn names_with_invisible_characters_count_as_without_them() {
     for character in DEFAULT_IGNORABLE.into_iter().flatten() {
         assert_eq!(folded(&format!("a{character}da")), "ada", "{character:?}");
     }

@@ -60,7 +60,7 @@ async fn a_clock_that_was_set_back_makes_entries_old() {
 }
 
 #[tokio::test]
-async fn a_consumer_that_is_the_same_is_not_read_with_each_of_its_tokens() {
+async fn unchanged_consumer_is_not_read_with_each_of_its_tokens() {
     let setup = setup();
     setup.cached.consumer(b"c").await.unwrap();
     setup.later(30);
@@ -214,7 +214,7 @@ async fn a_change_of_another_record_costs_no_read() {
 }
 
 #[tokio::test]
-async fn a_token_at_hand_counts_in_its_second_and_generation_thread_and_cache_alone() {
+async fn thread_local_token_counts_in_its_second_generation_and_cache() {
     let (setup, other) = (setup(), setup());
     let moment = || setup.cached.moment(setup.clock.now());
     let at_hand = || setup.cached.at_hand(b"t", moment()).is_some();

@@ -89,7 +89,7 @@ async fn a_token_of_an_unknown_consumer_is_not_looked_up() {
 }
 
 #[tokio::test]
-async fn a_record_that_was_known_is_refreshed_and_a_forgotten_one_is_new() {
+async fn known_record_is_refreshed_and_a_forgotten_one_is_new() {
     let (setup, application) = beside_application();
     assert!(setup.cached.consumer(b"x").await.unwrap().is_some());
     setup.later(61);
@@ -104,7 +104,7 @@ async fn a_record_that_was_known_is_refreshed_and_a_forgotten_one_is_new() {
 }
 
 #[tokio::test]
-async fn an_external_record_is_not_used_for_longer_than_a_missed_report_may() {
+async fn external_record_is_used_no_longer_than_a_missed_report_may() {
     let (setup, application) = beside_application();
     assert!(setup.cached.access(b"e", b"x").await.unwrap().is_some());
     setup.later(20);
@@ -120,7 +120,7 @@ async fn an_external_record_is_not_used_for_longer_than_a_missed_report_may() {
 }
 
 #[tokio::test]
-async fn an_external_record_is_not_kept_by_the_feed_while_the_application_fails() {
+async fn external_record_is_not_kept_by_the_feed_in_an_outage() {
     let (setup, application) = beside_application();
     assert!(setup.cached.consumer(b"x").await.unwrap().is_some());
     application.fails.store(true, SeqCst);

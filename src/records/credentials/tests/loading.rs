@@ -30,7 +30,7 @@ async fn what_cannot_be_a_name_does_not_reach_the_store() {
 }
 
 #[tokio::test]
-async fn strangers_do_not_push_out_good_entries() {
+async fn unknown_tokens_do_not_evict_good_entries() {
     let setup = setup_with(&CacheSettings {
         max_entries: 100,
         ..settings()
@@ -171,7 +171,7 @@ async fn a_caller_after_a_change_is_not_given_a_read_from_before_it() {
 }
 
 #[tokio::test]
-async fn a_read_from_before_a_change_of_the_consumer_is_not_kept_after_it() {
+async fn read_from_before_a_change_of_the_consumer_is_not_kept() {
     let setup = setup();
     setup.cached.consumer(b"c").await.unwrap();
     setup.store.hold();
@@ -206,7 +206,7 @@ async fn a_token_without_its_consumer_is_unknown() {
 }
 
 #[tokio::test]
-async fn unknown_from_before_a_change_is_not_kept_though_nothing_else_is_found() {
+async fn unknown_from_before_a_change_is_not_kept_if_still_not_found() {
     let setup = setup();
     let issued = setup.store.access_token_of("t").unwrap();
     setup.store.sql("DELETE FROM access_tokens");
@@ -222,7 +222,7 @@ async fn unknown_from_before_a_change_is_not_kept_though_nothing_else_is_found()
 }
 
 #[tokio::test]
-async fn who_is_slow_to_take_an_answer_notices_a_change_meanwhile() {
+async fn slow_reader_of_a_result_notices_a_change_meanwhile() {
     let setup = setup();
     setup.store.hold();
     let reader = setup.ask_and_be_held().await;
@@ -238,7 +238,7 @@ async fn who_is_slow_to_take_an_answer_notices_a_change_meanwhile() {
 }
 
 #[tokio::test]
-async fn who_is_slow_to_take_an_answer_passes_it_to_nobody() {
+async fn slow_reader_of_a_result_passes_it_to_no_other() {
     let setup = setup();
     setup.store.hold();
     let reader = setup.ask_and_be_held().await;

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_room_for_ten_seconds_at_the_rate_of_the_one_before() {
+    fn file_has_room_for_ten_seconds_at_the_previous_files_rate() {
         for (filled, milliseconds, bytes) in [
             (0, 120_000, SMALLEST),
             (100, 0, SMALLEST),

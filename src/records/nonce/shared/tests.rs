@@ -125,7 +125,7 @@ fn fails_with(result: Result<Insertion, Unavailable>, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_written_in_bounded_batches_and_one_more_than_may_wait_is_unavailable() {
+async fn waiting_writes_go_in_bounded_batches_and_excess_unavailable() {
     let setup = setup(0, false);
     let mut calls = setup.busy().await;
     for number in 0..QUEUE as u64 {
@@ -190,7 +190,7 @@ async fn an_outage_is_the_cause_of_what_waits_too_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_fails_or_panics_fails_its_batch_and_nothing_else() {
+async fn failed_or_panicked_write_fails_its_batch_and_nothing_else() {
     let setup = setup(0, false);
     for (culprit, cause) in [(FAILS, "the engine is down"), (PANICS, "channel closed")] {
         for _ in 0..2 * WRITES {

@@ -62,7 +62,7 @@ fn a_clock_that_jumps_ahead_and_is_put_right_loses_nothing() {
 }
 
 #[test]
-fn a_clock_that_stays_ahead_drops_no_more_seconds_than_nonces_were() {
+fn clock_that_stays_ahead_drops_only_seconds_with_nonces() {
     let window = anonymous(10_000);
     run(&window, 0, 60);
     assert_eq!(insert(&window, NOW.0 + 60, 1), Insertion::Fresh);
@@ -99,7 +99,7 @@ fn nonces_of_a_wrong_clock_stay_until_it_gets_there() {
 }
 
 #[test]
-fn a_wider_window_never_admits_again_what_had_left_the_narrower_one() {
+fn wider_window_never_admits_what_had_left_the_narrower_one() {
     let mut machine = Machine::new();
     machine.params.window = Duration::from_secs(10);
     let window = machine.start();
@@ -118,7 +118,7 @@ fn a_wider_window_never_admits_again_what_had_left_the_narrower_one() {
 }
 
 #[test]
-fn a_window_that_becomes_wider_in_a_run_keeps_out_what_had_left_it() {
+fn window_widened_in_a_run_keeps_out_what_had_left_it() {
     let mut machine = Machine::new();
     machine.params.window = Duration::from_secs(10);
     let window = machine.start();
@@ -148,7 +148,7 @@ fn a_window_that_becomes_wider_in_a_run_keeps_out_what_had_left_it() {
 }
 
 #[test]
-fn a_window_that_becomes_narrower_in_a_run_drops_sooner_and_forgets_nothing() {
+fn window_narrowed_in_a_run_drops_sooner_and_forgets_nothing() {
     let window = anonymous(10_000);
     assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Fresh);
     assert_eq!(insert(&window, NOW.0 + 200, 1), Insertion::Fresh);
@@ -215,7 +215,7 @@ fn after_a_restart_all_counts_from_the_start() {
 }
 
 #[test]
-fn a_file_of_the_log_is_deleted_whole_once_its_seconds_are_dropped() {
+fn log_file_is_deleted_whole_once_its_seconds_are_dropped() {
     let machine = Machine::new();
     let window = machine.start();
     let mut most = 0;
@@ -281,7 +281,7 @@ fn a_file_without_nonces_waits_for_the_one_before_it() {
 }
 
 #[test]
-fn a_damaged_file_keeps_no_other_and_is_a_lost_log_at_the_next_start() {
+fn damaged_file_keeps_no_other_and_is_a_lost_log_at_restart() {
     let damages: [fn(&Path); 2] = [
         |path| fs::remove_file(path).unwrap(),
         |path| {

@@ -41,7 +41,7 @@ fn a_killed_process_loses_nothing() {
 }
 
 #[test]
-fn another_process_can_look_a_nonce_up_while_the_window_is_in_use() {
+fn another_process_can_look_a_nonce_up_in_a_window_in_use() {
     let machine = used();
     let _window = machine.start();
     let was_used = |timestamp, number: u64, consumer: &[u8]| {
@@ -227,7 +227,7 @@ fn the_files_are_for_their_owner_only() {
 type Damage = fn(&Machine) -> io::Result<()>;
 
 #[test]
-fn damaged_files_and_those_of_the_first_version_are_a_lost_window() {
+fn damaged_files_and_first_version_files_are_a_lost_window() {
     let cases: [(&str, Damage); 6] = [
         ("a broken state", |machine| {
             let mut state = fs::read(machine.path())?;

@@ -191,7 +191,7 @@ fn refuses_past_the_limit_and_never_forgets_for_it() {
 }
 
 #[test]
-fn room_that_a_second_has_taken_comes_back_for_the_other_seconds() {
+fn room_taken_by_a_second_comes_back_for_other_seconds() {
     // A shard takes room for two insertions at once.
     let limit = 2 * 8 * 16 * 1024;
     let window = anonymous(limit);

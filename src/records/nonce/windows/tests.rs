@@ -58,7 +58,7 @@ fn nonce(timestamp: u64) -> NonceUse<'static> {
 }
 
 #[test]
-fn a_wider_length_counts_when_its_mark_is_written_and_a_narrower_one_at_once() {
+fn wider_length_counts_once_written_and_a_narrower_one_at_once() {
     let nonces = nonces();
     let first = nonces.next_high_water_mark(NOW).unwrap();
     nonces.note_written_mark(first, NOW).unwrap();

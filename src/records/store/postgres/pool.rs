@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_while_connecting_is_reported_as_one_and_begins_an_outage() {
+    async fn panic_while_connecting_is_reported_and_begins_an_outage() {
         let is_panic = |error: &StoreError| match error {
             StoreError::Unavailable(source) => {
                 matches!(source.downcast_ref(), Some(PostgresFault::ConnectPanicked))

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_later_version_adds_its_steps_and_an_earlier_one_leaves_them() {
+    async fn later_version_adds_its_steps_and_an_earlier_one_keeps_them() {
         let (memory, store) = prepared().await;
         let later = later(memory, &["ALTER TABLE users ADD COLUMN later TEXT"]);
         store.add_user(user("anna")).await.unwrap();

@@ -42,7 +42,7 @@ async fn a_stalled_transaction_does_not_hold_up_the_others() {
 
 /// The reads of commands share one thread.
 #[tokio::test]
-async fn a_read_that_nobody_waits_for_is_ended() {
+async fn read_without_a_waiter_is_ended() {
     let directory = tempfile::tempdir().unwrap();
     let store = prepared(&directory).await;
     let endless = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)

@@ -102,7 +102,7 @@ fn the_proxy_that_names_the_caller_names_host_and_scheme_too() {
 
 /// The report of a trusted proxy in `Forwarded`: host, https or not, and the caller's address.
 #[test]
-fn forwarded_is_read_from_the_right_and_only_as_far_as_proxies_are_trusted() {
+fn forwarded_is_read_from_the_right_through_trusted_proxies() {
     let read = |lines: &[&str]| {
         let lines: String = lines
             .iter()

@@ -31,7 +31,7 @@ fn defaults_are_those_of_the_contract() {
 }
 
 #[test]
-fn a_body_of_a_described_request_is_verified_below_the_size_at_which_it_may_be_cut() {
+fn described_body_is_verified_below_the_size_of_truncation() {
     for [text, bytes] in crate::text::rows(
         r#"
                                                                        | 1048576

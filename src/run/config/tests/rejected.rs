@@ -104,7 +104,7 @@ fn names_key_and_what_is_expected() {
 }
 
 #[test]
-fn reports_the_problems_of_all_sections_and_of_the_environment_together() {
+fn reports_problems_of_all_sections_and_environment_together() {
     let text = "\
 [listen]
 address = \"x\"

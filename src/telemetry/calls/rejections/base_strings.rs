@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_string_that_was_signed_shows_only_what_the_right_one_does() {
+    fn signed_base_string_shows_only_what_the_right_one_shows() {
         for (signed, expected) in [
             // Not encoded at all: the value breaks into parameters that are none.
             (

@@ -55,7 +55,7 @@ fn numbered(number: usize) -> KeptCall {
 }
 
 #[test]
-fn neither_strangers_nor_others_push_out_the_calls_of_a_consumer() {
+fn calls_of_a_consumer_are_not_displaced_by_other_callers() {
     let clock = Clock::manual(UnixTime(1_000));
     let rejections = Rejections::new(clock.clone());
     rejections.add(of("shop", SWAPPED, SenderProof::Secrets));
@@ -208,7 +208,7 @@ fn a_call_that_proves_nothing_replaces_only_its_like() {
 }
 
 #[test]
-fn whatever_strangers_make_up_does_not_push_out_what_enforcing_would_break() {
+fn invented_calls_do_not_displace_what_enforcing_would_break() {
     let clock = Clock::manual(UnixTime(1_000));
     let rejections = Rejections::new(clock.clone());
     let nightly = || observed(numbered(0));
@@ -237,7 +237,7 @@ fn whatever_strangers_make_up_does_not_push_out_what_enforcing_would_break() {
 }
 
 #[test]
-fn strangers_who_send_every_key_take_bounded_memory() {
+fn unauthenticated_callers_with_every_key_take_bounded_memory() {
     let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
     rejections.add(of("late", UNKNOWN, SenderProof::None));
     rejections.add(of("late", UNKNOWN, SenderProof::Secrets));
@@ -254,7 +254,7 @@ fn strangers_who_send_every_key_take_bounded_memory() {
 }
 
 #[test]
-fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
+fn calls_enforcing_would_reject_are_counted_by_sender_for_a_day() {
     let clock = Clock::manual(UnixTime(1_790_164_800));
     let rejections = Rejections::new(clock.clone());
     // More unsigned calls than are kept.
@@ -313,7 +313,7 @@ fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
 }
 
 #[test]
-fn a_call_without_a_token_has_another_reason_than_one_with_an_unknown_token() {
+fn missing_token_and_unknown_token_are_different_reasons() {
     let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
     for token in [None, Some(""), Some("acc0212b"), Some("b7c4e0aa")] {
         let mut one = of("shop", UNKNOWN, SenderProof::Verified);

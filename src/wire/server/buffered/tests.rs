@@ -96,7 +96,7 @@ fn everything_is_given_back() {
 
 /// A caller alone with a form that can never fit is not asked to try again.
 #[test]
-fn what_no_caller_may_have_is_too_large_rather_than_too_much_now() {
+fn body_above_every_limit_is_too_large_not_too_much_now() {
     let mut reservation = memory().reserve(None);
     assert_eq!(
         reservation.resize(101, SHARES),
@@ -121,7 +121,7 @@ fn a_host_of_ipv6_is_one_caller_however_many_addresses_it_has() {
 }
 
 #[test]
-fn a_lower_limit_after_a_reload_takes_nothing_away_and_lets_nothing_grow() {
+fn limit_lowered_by_a_reload_frees_nothing_and_stops_growth() {
     let lower = Shares { all: 200, each: 50 };
     let mut reservation = memory().reserve(None);
     assert_eq!(reservation.resize(100, SHARES), Ok(()));

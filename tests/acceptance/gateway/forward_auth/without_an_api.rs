@@ -50,7 +50,7 @@ fn a_process_without_an_api_serves_token_calls_and_pages_only() {
 }
 
 #[test]
-fn without_an_api_a_token_call_may_have_its_mode_in_the_form_or_none() {
+fn token_call_without_an_api_may_have_its_mode_in_form_or_none() {
     let proxy = Builder::for_forward_auth().start();
     let consumer = proxy.consumer_with("Shop", "--callback oob");
     for body in ["mode=req_req_token", ""] {

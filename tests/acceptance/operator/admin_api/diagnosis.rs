@@ -45,7 +45,7 @@ fn the_last_rejections_are_listed_with_their_diagnosis() {
 }
 
 #[test]
-fn a_rejection_names_its_parameter_and_reason_and_a_diagnosis_that_was_skipped() {
+fn rejection_names_parameter_reason_and_a_skipped_diagnosis() {
     let proxy = with_api(&Upstream::start(), "").start();
     let (consumer, _, token) = proxy.somebody().into_parts();
     let call = |target: &str| Call::get(target).by(&consumer).with(&token);

@@ -50,7 +50,7 @@ fn schemathesis_finds_no_fault_in_the_admin_api() {
 }
 
 #[test]
-fn a_generated_client_registers_a_consumer_and_issues_and_revokes_a_token() {
+fn generated_client_registers_consumers_and_manages_tokens() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "").start();
     let user = proxy.user("alice");

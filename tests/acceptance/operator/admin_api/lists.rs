@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_list_has_100_items_by_default_and_8_characters_can_match_two_tokens() {
+fn list_has_100_items_and_8_characters_can_match_two_tokens() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "").start();
     let (consumer, user, _) = proxy.somebody().into_parts();

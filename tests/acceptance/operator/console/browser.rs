@@ -185,7 +185,7 @@ fn axe_finds_nothing_in_the_console_in_any_window() {
 }
 
 #[test]
-fn the_menu_of_the_console_is_one_line_on_a_wide_window_and_folded_on_a_phone() {
+fn console_menu_is_one_line_in_a_wide_window_folded_on_a_phone() {
     let (_api, proxy) = console("pages.name = 'Example Photos'");
     let browser = Browser::start();
     browser.open(&format!("http://{}", proxy.admin()));
@@ -211,7 +211,7 @@ fn the_menu_of_the_console_is_one_line_on_a_wide_window_and_folded_on_a_phone() 
 }
 
 #[test]
-fn the_keyboard_alone_changes_a_consumer_in_the_console_without_javascript() {
+fn keyboard_alone_changes_a_consumer_without_javascript() {
     let (_api, proxy) = console("");
     let consumer = proxy.consumer("Shop");
     let browser = Browser::without_javascript();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_consumer_is_made_changed_and_removed_in_the_console_and_its_secret_is_shown_once() {
+fn console_manages_a_consumer_and_shows_its_secret_once() {
     let (_api, proxy) = console(OPERATIONS);
     let operator = Operator::with(&proxy, WRITE);
     let form = operator.open("/consumer/add");
@@ -279,7 +279,7 @@ fn runs_programs(config: &str, what: &str, flow: &str) {
 }
 
 #[test]
-fn disabling_promises_no_rejection_where_signatures_are_only_observed() {
+fn disabling_promises_no_rejection_while_calls_are_observed() {
     let (_api, proxy) = console("signature.enforcement = 'observe'");
     let (consumer, _, token) = caller(&proxy, "Shop", "");
     let operator = Operator::with(&proxy, WRITE);

@@ -12,8 +12,7 @@ use super::{
 const OBSERVE: &str = "signature.enforcement = 'observe'";
 
 #[test]
-fn the_overview_has_a_row_for_each_sender_whose_calls_enforcing_would_reject_and_one_click_leads_to_the_calls()
- {
+fn overview_lists_each_sender_enforcing_would_reject() {
     let (_api, proxy) = console(OBSERVE);
     let (shop, _, token) = caller(&proxy, "Shop", "");
     proxy.passes(swapped(&shop, &token));
@@ -123,7 +122,7 @@ fn follow_each_other(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn above_ten_senders_the_overview_counts_the_calls_of_the_others_and_leads_to_them() {
+fn overview_counts_and_links_the_calls_beyond_ten_senders() {
     let (_api, proxy) = console(OBSERVE);
     let (shop, _, token) = caller(&proxy, "Shop", "");
     proxy.passes(swapped(&shop, &token));
@@ -147,7 +146,7 @@ fn above_ten_senders_the_overview_counts_the_calls_of_the_others_and_leads_to_th
 }
 
 #[test]
-fn an_observed_call_that_the_api_then_failed_is_one_that_enforcing_would_reject_everywhere() {
+fn observed_call_that_the_api_failed_counts_as_rejected() {
     let proxy = Proxy::in_front_of_url(&format!("http://{}", nobody()));
     let proxy = proxy.config(OBSERVE).with_console().start();
     let (shop, _, token) = caller(&proxy, "Shop", "");
@@ -252,7 +251,7 @@ fn text(value: &Value) -> &str {
 }
 
 #[test]
-fn where_signatures_are_enforced_the_overview_asks_nobody_to_enforce() {
+fn overview_suggests_no_enforcing_where_it_is_on() {
     let (_api, proxy) = console("");
     proxy.send(Call::get("/x")).has_status(401);
     shows(

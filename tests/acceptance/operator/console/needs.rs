@@ -31,7 +31,7 @@ pub(super) fn shows(operator: &Operator<'_>, page: &str, texts: &[&str], others:
 }
 
 #[test]
-fn a_later_call_that_is_accepted_takes_a_consumer_off_the_overview() {
+fn later_accepted_call_takes_a_consumer_off_the_overview() {
     let (_api, proxy) = console("");
     let (shop, _, token) = caller(&proxy, "Shop", "");
     let wrong = || proxy.send(swapped(&shop, &token)).has_status(401).status;
@@ -65,7 +65,7 @@ fn a_later_call_that_is_accepted_takes_a_consumer_off_the_overview() {
 }
 
 #[test]
-fn a_disabled_consumer_is_marked_and_needs_nobody_once_it_is_enabled_again() {
+fn disabled_consumer_is_marked_until_it_is_enabled_again() {
     let (_api, proxy) = console("");
     let (shop, _, token) = caller(&proxy, "Shop", "");
     proxy.send(swapped(&shop, &token)).has_status(401);
@@ -95,7 +95,7 @@ fn a_disabled_consumer_is_marked_and_needs_nobody_once_it_is_enabled_again() {
 }
 
 #[test]
-fn the_mistakes_of_one_consumer_are_below_its_name_and_count_as_one_consumer() {
+fn mistakes_of_one_consumer_count_as_one_below_its_name() {
     let (_api, proxy) = console("");
     let (shop, _, token) = caller(&proxy, "Shop", "");
     proxy.send(swapped(&shop, &token)).has_status(401);
@@ -112,7 +112,7 @@ fn the_mistakes_of_one_consumer_are_below_its_name_and_count_as_one_consumer() {
 }
 
 #[test]
-fn a_consumer_that_signs_with_a_replaced_secret_is_said_to_do_so() {
+fn consumer_that_signs_with_a_replaced_secret_is_marked() {
     let (_api, proxy) = console("");
     let (shop, _, token) = caller(&proxy, "Shop", "");
     let rotated = ["consumer", "rotate-secret", &shop.key, "--json"];
@@ -158,7 +158,7 @@ fn text_of(value: &Value) -> &str {
 }
 
 #[test]
-fn where_signatures_are_only_observed_the_console_says_that_calls_would_be_rejected() {
+fn console_says_that_observed_calls_would_be_rejected() {
     let (_api, proxy) = console("signature.enforcement = 'observe'");
     let (shop, _, token) = caller(&proxy, "Shop", "");
     proxy.passes(swapped(&shop, &token));

@@ -6,7 +6,7 @@
 use super::*;
 
 #[test]
-fn the_overview_says_since_when_the_process_is_not_ready_and_how_full_it_is() {
+fn overview_says_since_when_it_is_not_ready_and_how_full() {
     let (_api, proxy) = console("nonce.max_entries = 10");
     let caller = proxy.somebody();
     until("the window is full", || {

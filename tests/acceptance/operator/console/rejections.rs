@@ -8,7 +8,7 @@
 use super::{needs::swapped, *};
 
 #[test]
-fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
+fn two_clicks_lead_to_the_reason_for_401_and_the_advice() {
     let (_api, proxy) = console("");
     let (consumer, _, token) = caller(&proxy, "Shop", "");
     let swapped = || {
@@ -89,7 +89,7 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
 }
 
 #[test]
-fn strangers_push_no_rejection_of_a_consumer_out_and_each_says_what_it_proves() {
+fn unauthenticated_callers_displace_no_consumers_rejection() {
     let (_api, proxy) = console(OPERATIONS);
     let (consumer, _, token) = caller(&proxy, "Shop", "--permission members.read");
     let swapped = Call::get("/x").by(&Consumer::new(&consumer.key, &token.secret));
@@ -180,7 +180,7 @@ fn a_secret_that_ended_at_once_is_said_to_have_ended() {
 }
 
 #[test]
-fn a_wrong_signature_by_the_previous_secret_is_diagnosed_while_its_grace_lasts() {
+fn wrong_signature_by_the_previous_secret_is_diagnosed_in_grace() {
     let (_api, proxy) = console("");
     let (old, _, token) = caller(&proxy, "Shop", "");
     proxy.run(&format!("consumer rotate-secret {} --grace 1h", old.key));
@@ -232,7 +232,7 @@ fn a_wrong_signature_by_the_previous_secret_is_diagnosed_while_its_grace_lasts()
 }
 
 #[test]
-fn calls_are_a_line_each_on_pages_of_fifty_without_what_the_filter_fixes() {
+fn calls_are_lines_on_pages_of_fifty_without_filtered_columns() {
     let (_api, proxy) = console("");
     let (shop, bank) = (proxy.consumer("Shop"), proxy.consumer("Bank"));
     for (consumer, count) in [(&shop, 15), (&bank, 1)] {

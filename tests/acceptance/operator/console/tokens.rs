@@ -37,7 +37,7 @@ fn two_clicks_lead_to_unused_tokens_and_revoke_them() {
 }
 
 #[test]
-fn the_last_use_of_a_token_is_shown_with_the_address_of_its_caller() {
+fn last_use_of_a_token_is_shown_with_the_callers_address() {
     let (_api, proxy) = console("listen.trusted_proxies = ['127.0.0.1/32']");
     let (consumer, user, token) = caller(&proxy, "Shop", "");
     // The caller can write what it likes before the address that the trusted proxy adds.

@@ -221,7 +221,7 @@ fn the_half_that_lacks_a_permission_is_that_of_this_token() {
 }
 
 #[test]
-fn every_row_leads_to_the_page_of_its_call_with_path_and_base_strings() {
+fn every_row_links_the_page_of_its_call_with_its_base_strings() {
     let (_api, proxy) = console(OPERATIONS);
     let (shop, _, token) = caller(&proxy, "Shop", "--permission members.read");
     let by = |call: Call| call.by(&shop).with(&token);
@@ -348,7 +348,7 @@ fn failed_logins_are_of_people_and_no_developer_is_told() {
 }
 
 #[test]
-fn a_denial_names_the_access_that_lives_on_and_its_button_ends_it() {
+fn denial_names_the_access_that_remains_and_its_button_ends_it() {
     let (_api, proxy) = console("");
     let (printer, user) = (proxy.consumer("Printer"), proxy.user("ada"));
     let ask = || proxy.request_token(&printer, "oob");
@@ -384,7 +384,7 @@ fn a_denial_names_the_access_that_lives_on_and_its_button_ends_it() {
 }
 
 #[test]
-fn what_enforcing_would_break_is_counted_while_calls_are_observed() {
+fn calls_that_enforcing_would_break_are_counted_while_observed() {
     let (_api, mut proxy) = console("");
     let (shop, _, token) = caller(&proxy, "Shop", "");
     let silent = proxy.consumer("Silent");
@@ -577,7 +577,7 @@ const STATEMENTS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn each_statement_is_there_while_it_is_true_and_not_when_it_is_false() {
+fn each_statement_is_shown_while_true_and_not_when_false() {
     let (_api, proxy) = console("");
     let (shop, user, _) = caller(&proxy, "Shop", "");
     let of = |text: &str| text.replace("KEY", &shop.key).replace("USER", &user.id);

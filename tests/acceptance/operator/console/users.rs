@@ -31,7 +31,7 @@ fn users_are_disabled_and_their_sessions_ended_in_the_console() {
 }
 
 #[test]
-fn a_form_about_a_user_who_changed_since_changes_nothing_and_links_to_that_user() {
+fn stale_form_changes_nothing_and_links_to_its_user() {
     let (_api, proxy) = console("");
     let user = proxy.user("ada");
     let operator = Operator::with(&proxy, WRITE);

@@ -52,7 +52,7 @@ fn a_user_revokes_a_connected_application() {
 }
 
 #[test]
-fn applications_are_listed_by_their_last_use_with_dates_in_words() {
+fn applications_are_listed_by_last_use_with_dates_in_words() {
     let proxy = with_user_operations(&Upstream::start()).start();
     let user = proxy.user("ada");
     let mut visitor = Visitor::logged_in(&proxy, &user);

@@ -69,7 +69,7 @@ fn fails_saying(visitor: &mut Visitor<'_>, name: &str, fields: &[(&str, &str)]) 
 }
 
 #[test]
-fn failed_logins_count_for_the_address_that_a_trusted_proxy_vouches_for() {
+fn failed_logins_count_for_the_address_from_a_trusted_proxy() {
     let api = Upstream::start();
     let behind = with_user_operations(&api)
         .config("login.max_failures = '2 per 15m'\nlisten.trusted_proxies = ['127.0.0.0/8', '10.0.0.0/8']")

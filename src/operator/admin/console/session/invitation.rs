@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_taken_once_within_its_time_and_a_wrong_one_ends_nothing() {
+    fn token_is_accepted_once_in_its_time_and_a_wrong_one_ends_none() {
         let invitation = Invitation::default();
         assert!(!invitation.take("", UnixTime(1)));
         let token = invitation.open(UnixTime(1)).unwrap();
