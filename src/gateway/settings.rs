@@ -10,7 +10,8 @@ use crate::{
 section! {
     /// Scripts of other origins in browsers.
     CorsSettings["service"] {
-        /// Origins whose scripts may make token calls and read rejections (CORS): preflights of the token calls get 204, and their responses, and every rejection, the fields for it; pages never. "*" alone is every origin, which is safe: no cookie is involved. The API has to respond to preflights of its own paths (operations.preflight).
+        /// Origins whose scripts may make token calls and read rejections (CORS), but no pages. "*" alone is every origin, which
+        /// is safe: no cookie is involved. The API has to respond to preflights of its own paths (operations.preflight).
         #[serde(default, deserialize_with = "distinct")]
         cors_origins: Vec<CorsOrigin> [else "none": ["https://editor.example"]], reload;
     }
@@ -20,7 +21,8 @@ section! {
     /// Unsigned CORS preflights.
     #[derive(Copy)]
     PreflightSettings["operations"] {
-        /// "forward" sends unsigned CORS preflights to the API, as anonymous, on listed paths, and on unlisted ones that `unlisted` opens to somebody; only for an API that responds to them itself.
+        /// "forward" sends unsigned CORS preflights to the API, as anonymous, on paths that may be called; only for an API that
+        /// responds to them itself.
         preflight: Preflight = "reject", reload;
     }
 }
@@ -35,11 +37,13 @@ section! {
 }
 
 section! {
-    /// Decisions for another proxy (nginx auth_request, Traefik, Caddy, HAProxy, Envoy, Apache), which forwards the requests itself. See docs/gateways.md.
+    /// Decisions for another proxy (nginx auth_request, Traefik, Caddy, HAProxy, Envoy, Apache), which forwards the requests
+    /// itself. See docs/gateways.md.
     ForwardAuthSettings["forward_auth"] {
         /// An IP address and a port, or unix:/path.sock, that only this proxy can reach: countersign believes its descriptions.
         listen: Option<ListenAddress> [else "none": "127.0.0.1:8083"], restart;
-        /// The size at which the proxy cuts the bodies that it sends with descriptions (Envoy max_request_bytes, Gateway API maxSize), so that only smaller ones are whole and verified. "0B" ignores all of them.
+        /// The size at which the proxy cuts the bodies of its descriptions (Envoy max_request_bytes, Gateway API maxSize): only
+        /// smaller ones are whole and verified. "0B" ignores all of them.
         #[serde(default, deserialize_with = "optional_size::<0, { 1024 * MIB }, _>")]
         body_bytes: Option<usize> [else "limits.form_bytes": "65535B"], reload;
     }

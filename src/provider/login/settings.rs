@@ -16,7 +16,8 @@ use crate::{
 section! {
     /// The login of users.
     PasswordCheckSettings["login"] {
-        /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url; "header": a trusted proxy in front has authenticated the user.
+        /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url; "header": a trusted proxy
+        /// in front has authenticated the user.
         backend: LoginMethod = "local", restart;
         /// The URL that checks them; its response has the user's id. https unless its host is loopback.
         url: Option<EndpointUrl> [else "none": "https://accounts.example.com/check"], restart;
@@ -26,7 +27,8 @@ section! {
         username_field: String = "username", restart;
         /// The name of the field that has the password.
         password_field: String = "password", restart;
-        /// The user's id in the response, which is a JSON object; "user.id" is in an inner one. A text or a whole number; without it the password is wrong, as with every status 4xx and every "error".
+        /// The user's id in the JSON object of the response, a text or a whole number; "user.id" is in an inner object. Without
+        /// it, with a status 4xx and with a member "error" the password is wrong.
         id_field: String = "id", restart;
         /// The user's name there. Without it the id is the name.
         name_field: String = "name", restart;
@@ -44,7 +46,8 @@ section! {
 section! {
     /// Logged-in users.
     LoginSettings["login"] {
-        /// The field in which a proxy in front names the user's id, on every request to pages and operations of users. Only listen.trusted_proxies are believed; the proxy must drop the field when others send it.
+        /// The field in which a proxy in front names the user's id, on every request to pages and operations of users. It counts
+        /// only from listen.trusted_proxies; the proxy must drop a caller's own field.
         #[serde(default, deserialize_with = "optional")]
         user_header: Option<HeaderName> [else "none": "X-Auth-Request-User"], reload;
         /// The field with the name that pages show.

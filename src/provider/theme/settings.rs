@@ -21,7 +21,8 @@ section! {
         logo: Option<PathBuf> [else "none: the first letter of the name, on the consent page": "logo.svg"], reload;
         /// The same for browsers that prefer dark pages.
         logo_dark: Option<PathBuf> [else "logo": "logo-dark.svg"], reload;
-        /// The colour of buttons and links. Where text in it would have a contrast under 4.5 to 1, pages show another shade of it, and `check` warns.
+        /// The colour of buttons and links. If text in it would have a contrast under 4.5 to 1, pages show another shade of it,
+        /// and `check` warns.
         accent: Option<Colour> [else "blue": "#1740b4"], reload;
         /// The same for browsers that prefer dark pages.
         accent_dark: Option<Colour> [else "a lighter shade of accent": "#9ab8ff"], reload;
@@ -39,9 +40,12 @@ section! {
         help_url: Option<WebUrl> [else "none": "https://example.com/help"], reload;
         /// The page on which users replace a forgotten password; the login page links there.
         recovery_url: Option<WebUrl> [else "none": "https://example.com/forgot"], reload;
-        /// The language of the texts of `[[permission]]` below. Screen readers read them in this language on pages in another one.
+        /// The language of the texts of `[[permission]]` below. Screen readers read them in this language on pages in another
+        /// one.
         permission_language: Option<Language> [else "not known": "en"], reload;
-        /// A directory of Fluent files that are named after languages, such as fr.ftl: each replaces messages of its language, or adds the language. locales/en.ftl in the source has all messages. A message permission-members-read, with an attribute .description, translates the permission members.read; consumer-KEY translates the description of a consumer.
+        /// A directory of Fluent files named after languages, such as fr.ftl: each replaces messages of its language, or adds the
+        /// language. locales/en.ftl in the source has all messages. permission-members-read, with an attribute .description,
+        /// translates the permission members.read; consumer-KEY translates the description of a consumer.
         messages: Option<PathBuf> [else "none: Arabic, Chinese, English, French, German, Japanese, Korean, Portuguese and Spanish are built in": "messages"], reload;
     }
 }
@@ -52,7 +56,9 @@ section! {
     ResponseSettings["service"] {
         /// The realm in WWW-Authenticate.
         realm: String = "countersign", reload;
-        /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings. Responses to rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the access log.
+        /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings.
+        /// Rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the
+        /// access log.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
     }
 }

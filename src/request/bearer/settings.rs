@@ -12,7 +12,7 @@ use crate::{
 };
 
 section! {
-    /// OAuth 2 at the same door: calls with a Bearer token take the way of signed ones. See docs/bearer.md.
+    /// OAuth 2 at the same door: calls with a Bearer token are treated as signed ones. See docs/bearer.md.
     #[derive(Copy)]
     BearerSettings["bearer"] {
         /// Accepts the tokens that the exchange gives out.
@@ -27,11 +27,13 @@ section! {
         issuer: ClaimText [required: "https://login.example.com"], reload;
         /// The names of this API there: each token has one of them in its claim aud.
         #[serde(deserialize_with = "filled")] audience: Vec<ClaimText> [required: ["https://api.example.com"]], reload;
-        /// The URL of its public keys, a JWK set of at most 64 KiB. Read again after 5 minutes and for an unknown key; used for an hour while it cannot be read. https unless its host is loopback.
+        /// The URL of its public keys, a JWK set of at most 64 KiB. Read again after 5 minutes and for an unknown key; used for
+        /// an hour while it cannot be read. https unless its host is loopback.
         jwks_url: Option<EndpointUrl> [else "none": "https://login.example.com/jwks.json"], reload;
         /// A file of its public keys, a JWK set. Read again on SIGHUP.
         jwks_file: Option<PathBuf> [else "none": "issuer.jwks"], reload;
-        /// The URL that says what a token is (RFC 7662), for tokens that are not JWTs. Its responses are kept for cache.ttl, 60s at most. One issuer at most has it.
+        /// The URL that says what a token is (RFC 7662), for tokens that are not JWTs. Its responses are kept for cache.ttl, 60s
+        /// at most. One issuer at most has it.
         introspection_url: Option<EndpointUrl> [else "none": "https://login.example.com/introspect"], reload;
         /// The name by which this program is a client there.
         client_id: Option<ClaimText> [else "none": "api-gateway"], reload;
@@ -43,13 +45,16 @@ section! {
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "2s", reload;
         /// The accepted algorithms. There are no symmetric ones, and never "none".
         #[serde(deserialize_with = "filled")] algorithms: Vec<TokenAlgorithm> = ["RS256", "ES256", "EdDSA"], reload;
-        /// The accepted types: the member typ of the head. "at+jwt" is that of RFC 9068; servers that do not follow it write "JWT".
+        /// The accepted types: the member typ of the head. "at+jwt" is that of RFC 9068; servers that do not follow it write
+        /// "JWT".
         #[serde(deserialize_with = "filled")] token_types: Vec<ClaimText> = ["at+jwt"], reload;
         /// The claim that has the key of the consumer, which is registered here.
         consumer_claim: ClaimText = "client_id", reload;
-        /// The claim that has the id of the user. If it is absent, or the same as the consumer's key, the call is the consumer's own ("application").
+        /// The claim that has the id of the user. If it is absent, or the same as the consumer's key, the call is the consumer's
+        /// own ("application").
         user_claim: ClaimText = "sub", reload;
-        /// The claim that has the permissions: a text with spaces between them, or a list. Those that the consumer does not have do not count.
+        /// The claim that has the permissions: a text with spaces between them, or a list. Permissions that the consumer does not
+        /// have do not count.
         permissions_claim: ClaimText = "scope", reload;
     }
 }

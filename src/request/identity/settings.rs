@@ -30,7 +30,9 @@ section! {
         #[serde(deserialize_with = "text")] permissions_header: HeaderName = "X-Auth-Permissions", reload;
         /// "consumer", "application", "user" or "anonymous"; always sent.
         #[serde(deserialize_with = "text")] kind_header: HeaderName = "X-Auth-Kind", reload;
-        /// The spelling of keys and ids in these fields. "none": as they are, so that they have only visible ASCII characters other than " , ; and \\. "percent": percent-encoded as UTF-8 (RFC 3986), as My%20School%202026, so that keys and ids may have any character but controls; the API has to decode them.
+        /// The spelling of keys and ids in these fields. "none": as they are, limited to visible ASCII characters other than " ,
+        /// ; and \\. "percent": percent-encoded as UTF-8 (RFC 3986), as My%20School%202026, with any character but controls; the
+        /// API has to decode them.
         encoding: NameEncoding = "none", restart;
         /// Lets the oauth_ credentials go on to the API untouched, for one that verifies them itself.
         forward_authorization: Option<bool> [else "false; true where service.role is \"guard\"": true], reload;
@@ -38,17 +40,21 @@ section! {
 }
 
 section! {
-    /// A JWT that tells the API who calls, and that nobody else can make; see docs/assertion.md. Anonymous calls have none.
+    /// A JWT, which only countersign can make, that tells the API who calls; see docs/assertion.md. Anonymous calls have none.
     AssertionSettings["identity.assertion"] {
         /// The field that has it. A caller's own is dropped, as are the names above.
         #[serde(default, deserialize_with = "optional")] header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;
-        /// Files with a private key each, PEM, such as Ed25519; docs/assertion.md names the algorithms. The first signs; the public keys of all are at /jwks.json of the admin listener and /.well-known/jwks.json of service.base_url, where APIs keep them for 5 minutes: add a key some time before it signs, and keep the old one as long after. Read again on SIGHUP.
+        /// Files with a private key each, PEM, such as Ed25519; docs/assertion.md names the algorithms. The first signs; the
+        /// public keys of all are at /jwks.json of the admin listener and /.well-known/jwks.json of service.base_url, where APIs
+        /// keep them for 5 minutes: add a key that long before it signs, and keep the old one as long after. Read again on
+        /// SIGHUP.
         #[serde(default, deserialize_with = "distinct")] key_files: Vec<PathBuf> [else "none": ["assertion.pem"]], reload;
         /// The recipient: the claim aud, which the API has to check. Required where upstream.api_url is a Unix socket or absent.
         audience: Option<String> [else "the origin of upstream.api_url": "https://api.internal"], reload;
         /// The lifetime of a JWT.
         #[serde(deserialize_with = "seconds::<DAY, _>")] ttl: Duration = "60s", reload;
-        /// "request": each is signed for the method and the URL of one request; "none": one serves a token for half its life, which costs less.
+        /// "request": each is signed for the method and the URL of one request; "none": one serves a token for half its life,
+        /// which costs less.
         bind: Bind = "request", reload;
     }
 }

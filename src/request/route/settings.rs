@@ -11,15 +11,21 @@ use crate::base::settings::{choices, distinct, section, texts};
 section! {
     /// The paths of the token calls and of the pages.
     FlowSettings["service"] {
-        /// "provider": the login, the consent and the token calls are here, and the API reads who calls. "guard": the API stays the provider and keeps its own check, and gets every credential as it came; see docs/guard.md. It sets the defaults of service.flow ("api"), identity.forward_authorization (true) and operations.unlisted (consumer, application and anonymous), and verifies the API's token calls.
+        /// "provider": the login, the consent and the token calls are here, and the API reads who calls. "guard": the API stays
+        /// the provider, keeps its own check and gets every credential as it came; see docs/guard.md. It verifies the API's token
+        /// calls and sets the defaults of service.flow ("api"), identity.forward_authorization (true) and operations.unlisted
+        /// (consumer, application and anonymous).
         role: Role = "provider", reload;
         /// The path of the token endpoint, under base_url only.
         path: String = "/service.oauth", reload;
-        /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client libraries expect.
+        /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client
+        /// libraries expect.
         aliases: bool = true, reload;
-        /// Who answers at these paths and the further ones: "here", or "api", whose own flow then continues until countersign takes its place. Requests to it are forwarded whatever their signature, unless an operation lists the path.
+        /// Who responds at these paths and the further ones: "here", or "api", whose own flow then continues. Requests to it are
+        /// forwarded whatever their signature, unless an operation lists the path.
         flow: Option<FlowAt> [else "\"here\"; \"api\" where service.role is \"guard\", or signature.enforcement is \"observe\" and the API has the host of base_url": "here"], reload;
-        /// Further paths of the request token call, under base_url. An entry may have a query that must be there, beside which other parameters may stand; other requests to its path go to the API.
+        /// Further paths of the request token call, under base_url. An entry may have a required query, beside which other
+        /// parameters may stand; other requests to its path go to the API.
         #[serde(default, deserialize_with = "distinct")]
         request_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/initiate"]], reload;
         /// Further paths of the authorization page.

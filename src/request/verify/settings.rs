@@ -21,7 +21,8 @@ section! {
         /// Accepted methods. PLAINTEXT is left out: it sends the secrets themselves.
         #[serde(deserialize_with = "methods")]
         methods: MethodSet [default SignatureMethod::DEFAULT_LIST], reload;
-        /// The error a consumer's clock may have, either way. Every nonce is remembered twice that long. Widening it admits nothing that had left the old window.
+        /// The error that a consumer's clock may have, either way. Every nonce is kept for twice that long. A wider window admits
+        /// nothing that had left the old one.
         #[serde(deserialize_with = "seconds::<DAY, _>")] timestamp_window: Duration = "300s", reload;
         /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
         default_dialect: Dialect = "rfc5849", reload;
@@ -29,7 +30,8 @@ section! {
         accept_description: bool = true, reload;
         /// "observe" verifies, counts and logs, but lets protected calls through: for the weeks before switching on.
         enforcement: Enforcement = "enforce", reload;
-        /// The help in a response to a wrong signature: "off" (nothing), "hint" (the known mistake that would match), "full" (also the base string computed here). With "off" there is no page for developers either.
+        /// The help in a response to a wrong signature: "off" (none, and no page for developers), "hint" (the known mistake that
+        /// would match), "full" (also the base string computed here).
         advice: Advice = "hint", reload;
     }
 }

@@ -15,10 +15,12 @@ use crate::{
 };
 
 section! {
-    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls announce it.
+    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls announce
+    /// it.
     #[derive(Default)]
     SunsetSettings["sunset"] {
-        /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not later than date.
+        /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not later
+        /// than date.
         deprecation: Option<Deprecation> [else "now: when the configuration was read": "2026-09-01T00:00:00Z"], reload;
         /// The end: the field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
         date: Option<WrittenTime> [else "none": "2027-03-31T00:00:00Z"], reload;
@@ -30,7 +32,7 @@ section! {
 }
 
 section! {
-    /// A brown-out: for a planned time, rightly signed calls get 503 with Retry-After, so that those who still send them notice.
+    /// A brown-out: for a planned time, rightly signed calls get 503 with Retry-After, so that consumers that still sign notice.
     BrownOutSettings["sunset.brownout", list] {
         /// The beginning.
         from: WrittenTime [required: "2027-02-01T09:00:00Z"], reload;
