@@ -1,5 +1,5 @@
 # Every page in English. The other languages have the same messages with the same variables, and GLOSSARY.md the words of
-# the field. A value is shown in place of its variable; it is escaped and set apart from the text around it.
+# the field. A value is shown instead of its variable; it is escaped and set apart from the text around it.
 
 # The name of the language in itself, for the links to the languages.
 language-name = English

@@ -9,7 +9,7 @@ use url::form_urlencoded::parse;
 /// The field in which a browser reports what caused a request (Fetch Metadata).
 pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// See [`SEC_FETCH_SITE`]: `navigate` for what a person opens.
+/// See [`SEC_FETCH_SITE`]: `navigate` for what a user opens.
 pub static SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// See [`SEC_FETCH_SITE`]: `document` for a whole window.

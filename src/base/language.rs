@@ -101,7 +101,7 @@ impl Language {
         })
     }
 
-    /// Adds messages, in place of those with the same names.
+    /// Adds messages, which replace those with the same names.
     fn add(&mut self, resource: FluentResource) {
         self.messages();
         if let Some(messages) = self.messages.get_mut() {

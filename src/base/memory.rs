@@ -6,7 +6,7 @@
 //!
 //! glibc returns free pages only from the end of a heap. Connections that were busy at the same time leave holes all over it
 //! when they are parked, so the process would stay as large as it was when most of them were busy: 21 KB for each of 9,900
-//! idle connections, in place of 6.
+//! idle connections, instead of 6.
 
 #![allow(
     unsafe_code,

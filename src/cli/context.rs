@@ -114,7 +114,7 @@ impl StoreArgs {
                 causes(&error)
             ));
         }
-        // For a person, who may have more than one store; a script has named it.
+        // For a user, who may have more than one store; a script has named it.
         if io::stderr().is_terminal() && opened.is_some_and(|(_, manage)| manage.has_changed()) {
             let note = format!("countersign: store {}", context.store_location());
             context.notes.borrow_mut().insert(0, note);
@@ -276,7 +276,7 @@ pub struct Confirmation {
 }
 
 impl Confirmation {
-    /// Asks the person at the terminal; without a terminal, or with `--yes`, nobody is asked.
+    /// Asks at the terminal; without a terminal, or with `--yes`, there is no question.
     ///
     /// # Errors
     /// The person does not say yes.
@@ -417,12 +417,12 @@ impl Context {
         output::record(&json!(view), self.json)
     }
 
-    /// What a command did to a record: a sentence for a person, and the record for a program.
+    /// What a command did to a record: a sentence for the terminal, and the record for a program.
     pub(super) fn told(&self, view: &impl Serialize, sentence: &str) -> String {
         self.told_with(view, sentence, &[])
     }
 
-    /// As [`Self::told`]; a person sees these members too.
+    /// As [`Self::told`]; the terminal shows these members too.
     pub(super) fn told_with(
         &self,
         view: &impl Serialize,
@@ -528,7 +528,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
         .build_local(LocalOptions::default())
         .about("cannot start the runtime")?;
     let output = runtime.block_on(future);
-    // A look-up of a name may hang, and nobody waits for it.
+    // A lookup of a name may hang, and the end does not wait for it.
     runtime.shutdown_background();
     Ok(output)
 }
@@ -549,7 +549,7 @@ pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
     let notes = output.notes.iter();
     notes.for_each(|note| say(&marks::for_standard_error(note, false)));
     match written {
-        // A reader that closes the pipe wants no more.
+        // A reader that closes the pipe has read enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             say(&format!(
                 "countersign: cannot write to standard output: {error}"

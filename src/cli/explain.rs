@@ -31,7 +31,7 @@ pub struct ExplainArgs {
     #[command(flatten)]
     request: RequestArgs,
 
-    /// File with the whole request in place of METHOD and URL, or - for standard input: HTTP as it goes over the wire, or a
+    /// File with the whole request instead of METHOD and URL, or - for standard input: HTTP as it goes over the wire, or a
     /// curl command line
     #[arg(long = "request", value_name = "FILE", conflicts_with_all = ["method", "url", "data", "headers"])]
     pasted: Option<PathBuf>,

@@ -48,7 +48,7 @@ fn is_rare(name: &str) -> bool {
         .contains(&name)
 }
 
-/// A list that is rendered as it grows, so that a long one needs no more memory than its text.
+/// A list that is rendered as it grows, so that a long one needs only the memory of its text.
 pub struct Listing {
     as_json: bool,
     json: String,

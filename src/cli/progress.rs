@@ -70,7 +70,7 @@ fn text(what: &str, done: u64, (part, whole): (u64, u64), elapsed: Duration) -> 
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.is_dirty {
-            // Spaces in place of an escape sequence: every terminal knows them.
+            // Spaces instead of an escape sequence: every terminal knows them.
             let _ = write!(io::stderr(), "\r{:WIDTH$}\r", "");
         }
     }

@@ -1,4 +1,4 @@
-//! `status`: the running process on one screen, for a person.
+//! `status`: the running process on one screen.
 
 use std::{collections::HashMap, fmt::Write as _, io, thread, time::Duration};
 

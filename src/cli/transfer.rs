@@ -204,7 +204,7 @@ impl ExportArgs {
                 let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
                 let written = write(context, manage, &mut stdout).await;
                 match written.and_then(|()| Ok(stdout.flush()?)) {
-                    // A reader that closes the pipe wants no more.
+                    // A reader that closes the pipe has read enough.
                     Err(TransferError::File(error))
                         if error.kind() == io::ErrorKind::BrokenPipe => {}
                     Err(TransferError::Store(error)) => Err(error)?,

@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::telemetry::lines::visible;
 
-/// Whether clap's "error" is the help or the version that was asked for, or help in place of a command.
+/// Whether clap's "error" is the help or the version that was asked for, or help instead of a command.
 #[must_use]
 pub fn is_help(error: &clap::Error) -> bool {
     matches!(
@@ -53,7 +53,7 @@ pub fn line(error: &clap::Error) -> String {
     visible(&line)
 }
 
-/// What a word may have meant that is none of ours: the name that other programs have for a command, or a configuration without
+/// What an unknown word may have meant: the name that other programs have for a command, or a configuration without
 /// its option.
 fn meant(error: &clap::Error) -> Option<String> {
     /// Words of other programs, and the commands here.

@@ -1,6 +1,6 @@
 //! Launches: the forms that browsers post for their users to an operation with `launch`.
 //!
-//! A launch that fails is seen by a person. Whether it is one is decided before anything about it is proved, since most
+//! A user sees a launch that fails. Whether it is one is decided before anything about it is proved, since most
 //! failures prove nothing; where it leads back is decided only under a right signature.
 
 use http::request::Parts;

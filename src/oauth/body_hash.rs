@@ -15,7 +15,7 @@ pub fn body_hash(method: SignatureMethod, body: &[u8]) -> String {
 
 /// Whether `sent`, `oauth_body_hash` decoded, is the SHA-1, SHA-256 or SHA-512 of `body`, or with HMAC-MD5 its MD5.
 ///
-/// The signature covers the value, so the signer has chosen the hash and nobody can put a weaker one there.
+/// The signature covers the value, so the signer has chosen the hash, and a weaker one cannot be put there.
 #[must_use]
 pub fn is_body_hash(method: SignatureMethod, sent: &[u8], body: &[u8]) -> bool {
     // This engine takes padded base64 without spare bits only, which leaves one spelling.

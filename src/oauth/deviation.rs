@@ -42,7 +42,7 @@ const HASH_UNENCODED: &str = "hash_unencoded";
 
 /// A text names no [`Deviation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("it is none of {}", Deviation::ALL.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", "))]
+#[error("it is not one of {}", Deviation::ALL.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", "))]
 pub struct UnknownDeviation;
 
 impl Deviation {

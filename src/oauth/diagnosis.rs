@@ -62,7 +62,7 @@ pub struct WrongSignature {
     pub signature: Vec<u8>,
 }
 
-/// A URL that a consumer may have signed in place of the one that it called.
+/// A URL that a consumer may have signed instead of the one that it called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherUrl {
     /// The scheme.

@@ -216,7 +216,7 @@ impl Lookup {
         self.0.failing.lock().clone()
     }
 
-    /// Asks for a consumer that nobody has. Returns what is unwise about the endpoint.
+    /// Asks for a key that no consumer has. Returns what is unwise about the endpoint.
     ///
     /// # Errors
     /// [`LookupError::Fails`]
@@ -229,7 +229,7 @@ impl Lookup {
         let found = endpoint.ask(&asked, true).await;
         if found.map_err(|fault| fails(causes(&fault)))?.is_some() {
             let problem =
-                format!("has a record for {NOBODY:?}, a key that nobody has: respond 404");
+                format!("has a record for {NOBODY:?}, a key that no consumer has: respond 404");
             return Err(fails(problem));
         }
         let wrong = HeaderValue::from_static("Bearer wrong");

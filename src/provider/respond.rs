@@ -76,7 +76,7 @@ pub enum Failure {
     /// A rejection: as many requests as `limits.concurrent_requests` are being served.
     #[error("too many requests at once")]
     Busy,
-    /// A rejection: this process is ending, and takes no more requests.
+    /// A rejection: this process is ending, and no longer takes requests.
     #[error("this process is ending")]
     Ending,
     /// A fault: it cannot be verified.

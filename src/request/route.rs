@@ -28,7 +28,7 @@ use crate::{
     wire::problem::Problem,
 };
 
-/// Why a path at the right host is none of this service.
+/// Why a path at the right host does not belong to this service.
 const PREFIX_MISSING: &str = "the path lacks the prefix of the public URL at this host: send it, or, if a gateway has stripped it, set \
                               service.prefix = \"restore\"";
 

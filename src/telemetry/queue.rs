@@ -264,7 +264,7 @@ mod tests {
         thread::spawn(|| queue.write_to(Reader(stalled, writes)));
         queue.push(b"a\n", ROOM);
         queue.flush(Duration::from_millis(1));
-        assert!(written.try_recv().is_err(), "nobody reads");
+        assert!(written.try_recv().is_err(), "there is no reader");
         drop(reads);
         queue.flush(Duration::from_secs(30));
         assert_eq!(written.try_iter().flatten().collect::<Vec<_>>(), b"a\n");

@@ -91,7 +91,7 @@ impl Problem {
         Self::plain(503, verdict).retry_after(retry_after)
     }
 
-    /// With this advice in place of the usual one.
+    /// With this advice instead of the usual one.
     pub fn advise(mut self, advice: impl Into<Cow<'static, str>>) -> Self {
         self.advice = Some(advice.into());
         self

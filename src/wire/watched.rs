@@ -66,7 +66,7 @@ pub struct Watch {
     ended: Cell<bool>,
     /// The last flush has not come to its end.
     unflushed: Cell<bool>,
-    /// Written in place of its stand-in, which hyper writes next.
+    /// Written instead of its stand-in, which hyper writes next.
     head: RefCell<Option<WrittenHead>>,
     /// The memory of the last head.
     head_memory: Cell<Vec<u8>>,
@@ -99,7 +99,7 @@ impl Watch {
         self.blocked_since.get()
     }
 
-    /// Whether all that was written has left, so that nothing is lost if nobody polls the stream.
+    /// Whether all that was written has left, so that nothing is lost if the stream is not polled.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         !self.unflushed.get() && self.blocked_since.get().is_none()
@@ -124,7 +124,7 @@ impl Watch {
         stream.map_or(Unread::End, |stream| stream.borrow().unread_now())
     }
 
-    /// Ready once bytes, an end or an error have arrived on a connection without TLS that is polled no more by others for
+    /// Ready once bytes, an end or an error have arrived on a connection without TLS that others no longer poll for
     /// reading. Nothing is read.
     pub(super) fn poll_unread(&self, context: &mut Context<'_>) -> Poll<Unread> {
         let stream = self.stream.upgrade();
@@ -303,7 +303,7 @@ impl WatchedStream {
         let mut waiting = self.watch.head.borrow_mut();
         while let Some(head) = waiting.as_mut() {
             if !head.stands_in(stand_in) {
-                let reason = "something else is written in place of the head of a request";
+                let reason = "something else is written instead of the head of a request";
                 return Poll::Ready(Err(io::Error::other(reason)));
             }
             let stream = &mut *self.stream.borrow_mut();

@@ -1,4 +1,4 @@
-//! The head of a request without a body, as bytes that are written in place of the head that hyper's client writes.
+//! The head of a request without a body, as bytes that are written instead of the head that hyper's client writes.
 //!
 //! hyper's client takes a map of names in lower case, looks into it several times, and spells each name anew byte by byte.
 //! Filling the map and writing it take an eighth of the instructions of a proxied request. So hyper gets a
@@ -11,13 +11,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, uri::PathAndQuer
 /// The end of the stand-in, after its method.
 const STAND_IN: &[u8] = b" / HTTP/1.1\r\n\r\n";
 
-/// The least room that a head gets, in bytes; usual heads need no more.
+/// The least room that a head gets, in bytes; enough for usual heads.
 const FIRST_BYTES: usize = 1024;
 
 /// A connection keeps a buffer of up to this many bytes for its next head.
 const KEPT_BYTES: usize = 2 * 1024;
 
-/// The request that hyper gets in place of one with this method and a [`WrittenHead`]. hyper reads the fields of the response
+/// The request that hyper gets instead of one with this method and a [`WrittenHead`]. hyper reads the fields of the response
 /// into the memory of `fields`, which is empty.
 #[inline]
 pub fn stand_in<B: Default>(method: &Method, fields: HeaderMap) -> Request<B> {

@@ -36,7 +36,7 @@ pub trait SettingValue {
     /// A written value, checked for control characters, with its paths made absolute.
     ///
     /// # Errors
-    /// The problem. It repeats nothing of the value: a key may be pasted in place of the name of its file.
+    /// The problem. It repeats nothing of the value: a key may be pasted instead of the name of its file.
     fn resolved(written: Value, _: Directories<'_>) -> Result<Value, &'static str> {
         let is_broken = |text: &str| text.contains(char::is_control);
         match &written {

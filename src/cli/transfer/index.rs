@@ -1,4 +1,4 @@
-//! The keys of an import: fingerprints in place of the names, so that millions fit into memory.
+//! The keys of an import: fingerprints instead of the names, so that millions fit into memory.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 #[derive(Default)]
 pub(super) struct Index {
     entries: Vec<Entry>,
-    /// Two hashes with random keys make a fingerprint of 128 bits: nobody can find two names with one fingerprint.
+    /// Two hashes with random keys make a fingerprint of 128 bits: two names with one fingerprint cannot be found.
     random: [RandomState; 2],
     is_sorted: bool,
 }

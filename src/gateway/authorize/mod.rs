@@ -119,7 +119,7 @@ impl Authorizer {
         }
         if !call.head.received.secure && !call.url.origin.is_loopback() {
             return Err(rejected(
-                "a Bearer token is accepted over TLS only, so that nobody on its way can read it",
+                "a Bearer token is accepted over TLS only, so that it cannot be read on its way",
             ));
         }
         let token = token.unwrap_or(Err(BearerRejection::Request("Authorization has no token")));

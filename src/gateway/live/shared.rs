@@ -49,7 +49,7 @@ impl Shared {
     /// Enters a phase; `sender` is the one of `phase`.
     pub fn enter(&self, phase: Phase, sender: &watch::Sender<Phase>) {
         self.reached.store(phase as u8, Ordering::Relaxed);
-        // Without a receiver nobody waits for it.
+        // Without a receiver no task waits for it.
         let _ = sender.send(phase);
     }
 
@@ -66,11 +66,11 @@ pub enum Phase {
     Serving,
     /// It serves but is not ready, so that a load balancer notices.
     NotReady,
-    /// It accepts no more connections and finishes what it has.
+    /// It no longer accepts connections and finishes what it has.
     Draining,
-    /// It takes no more requests; those that came are decided.
+    /// It no longer takes requests; those that came are decided.
     DecidingLast,
-    /// It decides nothing any more, and gives up what another process needs; responses and tunnels go on.
+    /// It no longer decides, and gives up what another process needs; responses and tunnels go on.
     HandedOver,
     /// It drops what is left.
     Ended,

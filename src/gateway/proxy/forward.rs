@@ -227,7 +227,7 @@ async fn switch(
     in_flight: Option<InFlight>,
 ) -> Result<(), ForwardFault> {
     let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
-        let reason = "101 (Switching Protocols) that nobody asked for".into();
+        let reason = "101 (Switching Protocols) that was not asked for".into();
         return Err(ForwardFault::BrokenResponse(reason));
     };
     handshake.check(response)?;

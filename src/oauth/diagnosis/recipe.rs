@@ -162,7 +162,7 @@ impl Reading {
     /// The readings of `sent` that a key of the consumer can have led to.
     fn all(attempt: &WrongSignature, sent: &[u8]) -> Rc<[Self]> {
         let decoded = STANDARD.decode(sent).ok();
-        // A public key opens what its private key signed: one operation in place of one for each recipe.
+        // A public key opens what its private key signed: one operation instead of one for each recipe.
         let key = attempt.rsa.as_ref().zip(decoded.as_ref());
         let opened = key.and_then(|(key, signature)| key.open(signature));
         let hash = decoded.filter(|bytes| matches!(bytes.len(), 16 | 20 | 32 | 64));

@@ -586,7 +586,7 @@ fn without_one<'a>(r: &Recipe<'a>, is_left_out: fn(&Pair) -> bool) -> Vec<Recipe
         .collect()
 }
 
-/// Writes `index` in place of the `[0]` at the end of a name.
+/// Writes `index` instead of the `[0]` at the end of a name.
 fn write_index(pair: &mut Pair, index: &str) {
     let rest = pair.name.strip_suffix(b"]").unwrap_or_default();
     let digits = rest.iter().rev().take_while(|it| it.is_ascii_digit());
@@ -619,7 +619,7 @@ fn with_escapes(path: &[u8], write: WriteEscape) -> Vec<u8> {
     first.into_iter().chain(rest).collect()
 }
 
-/// The request at another origin: with the path as it is, and with the prefix of that URL in place of ours.
+/// The request at another origin: with the path as it is, and with the prefix of that URL instead of ours.
 fn with_urls<'a>(r: &Recipe<'a>, internal: bool) -> Vec<Recipe<'a>> {
     let below_prefix = below(&r.path, &r.attempt.prefix).unwrap_or(&r.path);
     let urls = r.attempt.other_urls.iter();

@@ -309,7 +309,7 @@ impl Future for Completed {
 
 impl Drop for Completed {
     fn drop(&mut self) {
-        // There is no runtime any more when the process ends.
+        // The runtime is gone when the process ends.
         if let Some(work) = self.0.take().filter(|_| Handle::try_current().is_ok()) {
             spawn_local(async move { drop(work.await) });
         }

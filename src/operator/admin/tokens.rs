@@ -155,7 +155,7 @@ pub enum Denied {
     /// The request has no bearer token.
     #[error("a bearer token is needed")]
     Missing,
-    /// The token is none of the files.
+    /// The token is not one of the files.
     #[error("the bearer token is wrong")]
     Wrong,
     /// It is wrong too, and the address has failed too often: it must wait this long.
@@ -170,7 +170,7 @@ const FAILURES: Rate = Rate {
 };
 
 /// Counts wrong tokens by address. Past the limit the address must wait. A right token is accepted all the same: else a
-/// tool with an old token, or a stranger at the same proxy, could lock all operators out. No limit is needed to make
+/// tool with an old token, or another caller at the same proxy, could lock all operators out. No limit is needed to make
 /// guessing hopeless, since a token has at least 32 characters.
 pub struct AdminTokenGuard {
     failures: Throttle,

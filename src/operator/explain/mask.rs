@@ -8,7 +8,7 @@ use crate::{
     oauth::{SignatureMethod, percent},
 };
 
-/// The text in place of a value that is always hidden.
+/// The text instead of a value that is always hidden.
 const HIDDEN: &str = "<hidden; --show-secrets shows it>";
 
 /// Parameters whose value is known to everyone: that it equals a short secret would reveal the secret.
@@ -79,7 +79,7 @@ impl Mask {
         out
     }
 
-    /// The text in place of the value, if it is a secret: as it is, or once or twice percent-encoded.
+    /// The text instead of the value, if it is a secret: as it is, or once or twice percent-encoded.
     fn hidden(&self, name: &[u8], value: &[u8]) -> Option<&'static str> {
         if self.show || PUBLIC.contains(&name) {
             return None;

@@ -3,7 +3,7 @@
 //! revoked or pinned look the same. (The API itself answers `token_rejected` for a token that it does not know, whoever
 //! asks.)
 //!
-//! A request is therefore explained twice, once with a token secret that nobody has. What both find is found without the token.
+//! A request is therefore explained twice, once with a random token secret. What both find is found without the token.
 
 use super::{Explanation, KnownSecrets, TokenRecord};
 use crate::{

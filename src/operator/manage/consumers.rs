@@ -388,7 +388,7 @@ pub fn patched(
         });
     }
     let merged: Consumer = merged(consumer, members, &FIXED)?;
-    // An empty one verifies nothing any more without its deviation.
+    // An empty one verifies nothing without its deviation.
     let previous = consumer.previous_secret.clone();
     let previous =
         previous.filter(|(secret, _)| !secret.is_empty() || merged.accepts_empty_secret());

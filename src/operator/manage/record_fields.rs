@@ -198,7 +198,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     RecordField {
         name: "rate",
         label: "Rate",
-        help: "Its own limit on requests, such as 100 per 1s, in place of limits.requests_per_consumer",
+        help: "Its own limit on requests, such as 100 per 1s, instead of limits.requests_per_consumer",
         schema: "Rate",
         longest: longest::RATE,
         check: parsed::<Rate>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{base::clock::UnixTime, telemetry::calls::rejections::ReasonCount};
 
-/// A reason counts no more if no call was rejected for it for this long: a program that runs once a day has run again.
+/// A reason expires after this long without a rejection: a program that runs once a day has run again.
 const QUIET: Duration = Duration::from_secs(26 * 60 * 60);
 
 /// What became of a consumer after its call was rejected.
@@ -57,7 +57,7 @@ impl AfterRejection {
         }
     }
 
-    /// Whether nothing is left to do for a person.
+    /// Whether it needs no attention.
     pub const fn needs_nobody(&self) -> bool {
         !matches!(self, Self::Open | Self::SomeAccepted(_))
     }

@@ -33,7 +33,7 @@ pub(super) async fn respond(
 
     let verifier = request.credentials.verifier.unwrap_or_default();
     let verifier = match signer.token.callback {
-        // A person has typed it, perhaps with the space in the middle.
+        // The user has typed it, perhaps with the space in the middle.
         Callback::Oob => random::typed(verifier),
         Callback::Uri(_) => Secret::from(verifier.to_vec()),
     };

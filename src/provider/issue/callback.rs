@@ -1,7 +1,7 @@
 //! Callbacks: their registration, their acceptance, and the redirect itself.
 //!
 //! RFC 5849 §2.1 takes any absolute URI; here it must also be one that the consumer registered, so that a stolen
-//! consumer key sends no user to a stranger.
+//! consumer key sends no user to an attacker.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;

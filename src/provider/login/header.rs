@@ -30,7 +30,7 @@ impl UserHeaders {
 pub struct NotOneUser;
 
 impl UserHeaders {
-    /// The user that the proxy names; `None` if it names nobody.
+    /// The user that the proxy names; `None` if it names no user.
     ///
     /// # Errors
     /// [`NotOneUser`]
@@ -38,7 +38,7 @@ impl UserHeaders {
         let Some(value) = single(headers, &self.user).map_err(|_| NotOneUser)? else {
             return Ok(None);
         };
-        // A proxy may send the field empty if nobody is logged in.
+        // A proxy may send the field empty if no user is logged in.
         if value.is_empty() {
             return Ok(None);
         }

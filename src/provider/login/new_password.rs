@@ -38,7 +38,7 @@ pub enum Weakness {
     Common,
 }
 
-/// Checks a new password of `user`, in place of `current` where that is known.
+/// Checks a new password of `user`, instead of `current` where that is known.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Slows down the guessing of passwords: `login.max_failures`.
 //!
 //! Failures are counted by account together with address, and at ten times the limit by address; never by account
-//! alone, or a stranger could lock anybody out. At the limit there is a pause of 30 seconds, after it one attempt, and
+//! alone, or an unauthenticated caller could cause a lockout. At the limit there is a pause of 30 seconds, after it one attempt, and
 //! each further failure doubles the pause, up to the period. A whole period after the last pause, or after the first
 //! failure if there was none, everything is forgotten. An IPv6 address counts by its /64, which is what one host gets.
 //!
@@ -25,15 +25,15 @@
 //!
 //! # Memory limit
 //!
-//! The table has 16,384 sets of 8 entries, some 5 MiB when full. A key (a keyed hash, so nobody can choose its set)
+//! The table has 16,384 sets of 8 entries, some 5 MiB when full. A key (a keyed hash, so that its set cannot be chosen)
 //! belongs to one set. In a set that is full of entries that still count, the new one replaces the entry with the fewest
-//! failures, and never one that is in its pause. A stranger who wants to push out nine failures has to fill their set
+//! failures, and never one that is in its pause. An attacker who wants to push out nine failures has to fill their set
 //! with as many, and, not knowing which set it is, every set. If all of a set is in its pause, the attempt is rejected for
 //! the first pause: that fails closed, and only for the keys of that set. To do so to a tenth of the sets, some thirteen
 //! thousand pairs must be in their pause, each with ten failures that a password hash was computed for.
 //!
-//! This is not a moka cache. With a capacity, moka chooses what it evicts and may refuse the new entry, so a stranger
-//! could end a pause, or guess without being counted. Without one, the memory grows with the strangers' addresses.
+//! This is not a moka cache. With a capacity, moka chooses what it evicts and may reject the new entry, so an attacker
+//! could end a pause, or guess without being counted. Without one, the memory grows with the addresses of callers.
 
 mod folded;
 mod pauses;
@@ -211,7 +211,7 @@ impl Throttle {
         self.keys.hash_one(digest).max(NO_ACCOUNT + 1)
     }
 
-    /// The digest of a name, the same in all processes. It has 128 bits, so nobody finds two names with the same one.
+    /// The digest of a name, the same in all processes. It has 128 bits, so that two names with the same one cannot be found.
     fn digest(&self, text: &str) -> u128 {
         let tag = hmac::sign(&self.shared_key, text.as_bytes());
         let first = tag.as_ref().first_chunk().copied();
@@ -234,7 +234,7 @@ impl Throttle {
     }
 }
 
-/// In place of the account of an entry that counts an address over all accounts.
+/// Replaces the account of an entry that counts an address over all accounts.
 const NO_ACCOUNT: u64 = 0;
 
 /// The entry of an account from one address, or of an address.
@@ -307,7 +307,7 @@ impl Table {
         }
     }
 
-    /// Counts a failure of `key`; from `limit` on a pause begins, in place of one that it is in.
+    /// Counts a failure of `key`; from `limit` on a pause begins, or begins again.
     fn charge(&mut self, of: EntryKey, limit: u32, now: UnixTime) -> Charge {
         let longest = self.limit.period;
         let key = of.entry;

@@ -363,7 +363,7 @@ fn fitted<T>(entries: &[T], page: impl Fn(&[T], bool) -> OwnResponse) -> OwnResp
         if surplus == 0 || shown <= 1 {
             return page;
         }
-        // Removes no more entries than necessary: the page has other bytes too.
+        // Removes only the necessary entries: the page has other bytes too.
         shown -= (surplus * shown / page.body.len()).max(1);
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn goes_to(parts: &Parts) -> bool {
 }
 
 /// The browser and its system, each `None` if User-Agent has no known name. Nothing else of the field is kept: it is
-/// the caller's, and says more about a person than a page needs.
+/// the caller's, and says more about a user than a page needs.
 pub(super) fn named(headers: &HeaderMap) -> [Option<&'static str>; 2] {
     let agent = headers.get(header::USER_AGENT);
     let agent = agent.and_then(|agent| agent.to_str().ok());

@@ -1,7 +1,7 @@
 //! The value in every form that proves it came from our own page, shown to this very browser.
 //!
 //! It is an HMAC. The key is the secret in the browser's cookie (the session id, or the login cookie before there is a
-//! session); the message is the purpose of the form and its subject. Nobody without the cookie can make it, and it is not
+//! session); the message is the purpose of the form and its subject. It cannot be made without the cookie, and it is not
 //! valid for another session, subject or form. No key has to be kept: forms stay valid over a reload, a restart and on every
 //! replica, and end with the session.
 //!

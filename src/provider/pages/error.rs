@@ -38,7 +38,7 @@ pub enum PageError {
     NoPasswords,
     /// The password was changed after the form was sent; where to log in with the new one.
     PasswordReplaced(String),
-    /// The proxy in front, which checks who the user is, named nobody.
+    /// The proxy in front, which checks who the user is, named no user.
     NobodyNamed,
     /// The user that it named is disabled or removed, or its name is another user's.
     NotAdmitted,

@@ -90,7 +90,7 @@ impl PageRequest<'_> {
         attempt.await
     }
 
-    /// Checks the current password and puts the new one in its place, with a new session in place of all others.
+    /// Checks the current password and puts the new one in its place, with a new session instead of all others.
     async fn replace_password(
         &self,
         here: &str,

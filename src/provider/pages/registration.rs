@@ -600,7 +600,7 @@ fn own_name(name: &str, service: &str) -> Result<String, String> {
     } else if name.chars().any(is_unseen)
         || name.chars().any(is_joiner) && !name.chars().any(is_joined)
     {
-        Err("it has characters in it that nobody sees".to_owned())
+        Err("it has invisible characters in it".to_owned())
     } else if !is_nfkc(&name) {
         Err("it has characters in it that look like others; write the usual ones".to_owned())
     } else if name.chars().any(is_latin) && name.chars().any(looks_latin) {

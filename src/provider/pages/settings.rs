@@ -114,7 +114,7 @@ impl AuthorizePageSettings {
 }
 
 impl PermissionSettings {
-    /// The warning of a consumer's permission that is none of the `declared` ones. A service that declares none has nothing
+    /// The warning of a consumer's permission that is not one of the `declared` ones. A service that declares none has nothing
     /// to warn of.
     pub fn undeclared(declared: &[Self], permission: &Permission) -> Option<String> {
         let is_undeclared =

@@ -26,9 +26,9 @@ pub enum Format {
     Form,
     /// `application/problem+json` (RFC 9457).
     Json,
-    /// A page, for a person.
+    /// A page, for a user.
     Html,
-    /// A page for a person whose launch failed.
+    /// A page for a user whose launch failed.
     Launch,
     /// No body, but the advice in `WWW-Authenticate`: for a proxy in front that does not pass bodies on.
     Challenge,
@@ -71,7 +71,7 @@ impl Format {
     }
 }
 
-/// Whether a person opens it in a browser.
+/// Whether a user opens it in a browser.
 pub fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
     let says = |name, value: &[u8]| {
         single(headers, name).is_ok_and(|sent| sent.is_none_or(|sent| sent == value))
@@ -209,7 +209,7 @@ pub(super) fn render(
     response
 }
 
-/// A problem as a page for a person.
+/// A problem as a page for a user.
 fn error_page(
     problem: &Problem,
     frame: Frame<'_>,
@@ -293,7 +293,7 @@ fn problem_details(
     Value::Object(object).to_string()
 }
 
-/// A time to wait as a person reads it: whole minutes if it is longer than one.
+/// A time to wait as a user reads it: whole minutes if it is longer than one.
 const fn rounded(seconds: u64) -> Duration {
     Duration::from_secs(match seconds {
         0..=60 => seconds,
@@ -338,7 +338,7 @@ struct ErrorPage<'a> {
     request_id: &'a str,
 }
 
-/// The message for a person that is the heading, where the status says everything. The message of the text has `-text`
+/// The message for a user that is the heading, where the status says everything. The message of the text has `-text`
 /// added.
 const fn explained(status: u16) -> &'static str {
     match status {

@@ -1,4 +1,4 @@
-//! The page for a person whose launch failed.
+//! The page for a user whose launch failed.
 
 use askama::Template;
 

@@ -188,7 +188,7 @@ pub fn advice(call: &CallRecord<'_>) -> Result<String, Cow<'static, str>> {
     }
 }
 
-/// What an operator has to do about a request of a person's browser, which no developer has made.
+/// What an operator has to do about a request of a user's browser, which no developer has made.
 fn on_a_page(call: &CallRecord<'_>) -> Option<&'static str> {
     let is_rejected = call.is_from_page() && call.reason().outcome() == Outcome::Rejected;
     is_rejected.then(|| match call.reason() {

@@ -1,4 +1,4 @@
-//! Access tokens, ready to verify; they hold no more than [consumers](super::consumer) do.
+//! Access tokens, ready to verify; they hold only as much as [consumers](super::consumer) do.
 
 use std::{
     net::IpAddr,

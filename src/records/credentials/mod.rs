@@ -108,7 +108,7 @@ impl Cached {
         }
     }
 
-    /// The key that is used in place of an unknown one.
+    /// The key that is used instead of an unknown one.
     pub const fn dummy(&self) -> &SigningKey {
         &self.dummy
     }

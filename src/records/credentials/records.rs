@@ -18,7 +18,7 @@ use crate::{
     telemetry::metrics::per_thread::Counter,
 };
 
-/// Unknown keys have a tenth of the room for themselves, so strangers evict only one another's keys.
+/// Unknown keys have a tenth of the room for themselves, so invented keys evict only each other.
 const NEGATIVE_SHARE: u64 = 10;
 /// The time for which a stale entry is used before the store is tried again after a failure.
 const BACK_OFF: Duration = Duration::from_secs(1);
@@ -77,7 +77,7 @@ pub(super) struct RecordCache<V: CacheEntry> {
     entries: sync::Cache<u64, Arc<V>, Hashed>,
     /// The reads under way, one for all who wait for the same record, and the keys that are unknown.
     reads: future::Cache<Arc<[u8]>, Arc<Outcome<V>>>,
-    // Keyed at random, so that nobody can choose keys of one hash.
+    // Keyed at random, so that keys of one hash cannot be chosen.
     hasher: RandomState,
     announced: Arc<Announced>,
     settings: CacheSettings,
@@ -93,7 +93,7 @@ impl<V: CacheEntry> RecordCache<V> {
             entries: sync::Cache::builder()
                 .max_capacity(settings.max_entries)
                 .time_to_idle(keep.min(LONGEST_TTL))
-                // Strangers insert nothing here, so the frequencies that other policies count are not needed.
+                // Unauthenticated callers insert nothing here, so the frequencies that other policies count are not needed.
                 .eviction_policy(EvictionPolicy::lru())
                 .build_with_hasher(Hashed::default()),
             reads: future::Cache::builder()

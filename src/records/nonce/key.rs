@@ -23,7 +23,7 @@ pub(super) type Record = [u64; 2];
 impl Key {
     /// The form in which a nonce is kept: 64 keyed bits of consumer, token and nonce.
     ///
-    /// Nobody outside knows the key, so nobody can search for two nonces with the same fingerprint. If two are the same
+    /// The key is secret, so that an attacker cannot search for two nonces with the same fingerprint. If two are the same
     /// by chance, the second is rejected, and its consumer retries with another nonce; a used nonce is never accepted.
     #[inline]
     pub(super) fn fingerprint(self, nonce: &NonceUse<'_>) -> u64 {

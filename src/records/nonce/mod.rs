@@ -99,7 +99,7 @@ pub struct NonceFiles {
 }
 
 impl NonceUse<'_> {
-    /// The form in which a shared window keeps it: half of a SHA-256. It reveals nothing, and nobody can find another
+    /// The form in which a shared window keeps it: half of a SHA-256. It reveals nothing, and an attacker cannot find another
     /// use with the same one.
     pub fn digest(&self) -> [u8; 16] {
         let mut hash = digest::Context::new(&digest::SHA256);

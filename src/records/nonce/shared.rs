@@ -17,7 +17,7 @@
 //! # Failures
 //!
 //! - The caller is dropped or its deadline passes before its batch is written: the nonce is not recorded.
-//! - The same happens later: the nonce is recorded, and nobody gets the result.
+//! - The same happens later: the nonce is recorded, and the result is lost.
 //! - The write fails, takes too long or panics: the whole batch is unavailable. The nonces may be recorded.
 //! - The store's thread ends: all waiting nonces are unavailable.
 

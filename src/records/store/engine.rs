@@ -49,7 +49,7 @@ pub(super) trait Engine: Send + Sync {
     }
 }
 
-/// A connection of an engine that nobody else uses, mostly with a transaction.
+/// A connection of an engine for one user alone, mostly with a transaction.
 #[async_trait]
 pub(super) trait Connection: Send + Sync {
     /// Runs a statement; returns how many rows it touched.
@@ -99,7 +99,7 @@ impl Isolation {
 pub(super) enum Deadline {
     /// As long as a request may wait: less than a second where the engine is on another machine, unless a command asks.
     Request,
-    /// Some seconds: a command, or work that nobody waits for.
+    /// Some seconds: a command, or work without a waiting caller.
     Command,
     /// [`STEP_TIMEOUT`] for each statement: an export, an import, a migration.
     Transfer,

@@ -60,7 +60,7 @@ pub fn is_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
         .any(|error| error.is::<StillDown>() || error.is::<Arc<ExternalFault>>())
 }
 
-/// The engine's disk takes no more.
+/// The engine's disk is full.
 #[derive(Debug, Error)]
 #[error("the disk of the store is full, or fails")]
 pub(in crate::records) struct DiskFull(
@@ -85,7 +85,7 @@ pub(in crate::records) fn is_denied(error: &(dyn std::error::Error + 'static)) -
         .any(|error| error.is::<RightMissing>())
 }
 
-/// Whether the engine's disk takes no more.
+/// Whether the engine's disk is full.
 #[must_use]
 pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<DiskFull>())

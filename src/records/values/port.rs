@@ -246,7 +246,7 @@ pub struct Account {
 pub struct Ended {
     /// Access tokens.
     pub access_tokens: u64,
-    /// Request tokens, without those that nobody decided on.
+    /// Request tokens, without undecided ones.
     pub request_tokens: u64,
     /// Sessions.
     pub sessions: u64,

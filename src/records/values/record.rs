@@ -104,7 +104,7 @@ pub struct Consumer {
     /// The networks from which it may call; empty: from anywhere.
     #[serde(default)]
     pub from: Vec<Network>,
-    /// Its own limit on requests, such as "100 per 1s", in place of limits.requests_per_consumer.
+    /// Its own limit on requests, such as "100 per 1s", instead of limits.requests_per_consumer.
     pub rate: Option<Rate>,
     /// Enforce its calls even where the configuration only observes.
     #[serde(default)]
@@ -118,7 +118,7 @@ pub struct Consumer {
     pub registration: Option<Registration>,
     /// The sentence of the operator who decided, for its owner.
     pub decision: Option<String>,
-    /// The callbacks that its owner asks for in place of those that it has, until an operator decides; empty: none.
+    /// The callbacks that its owner asks for instead of those that it has, until an operator decides; empty: none.
     #[serde(default)]
     pub asked_callbacks: Vec<String>,
     /// Its registration time.
@@ -248,7 +248,7 @@ pub struct ConsumerUse {
     pub dialect: Option<Dialect>,
 }
 
-/// A person with a local account (RFC 5849 §1.1: the resource owner). Serde leaves the password hash out.
+/// A user with a local account (RFC 5849 §1.1: the resource owner). Serde leaves the password hash out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The id that the API sees.

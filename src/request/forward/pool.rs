@@ -96,7 +96,7 @@ pub struct PoolParams {
     pub connect_timeout: Duration,
     /// The time for which an unused connection is kept; [`Pool::evict_idle`] closes it.
     pub idle_timeout: Duration,
-    /// The age at which a connection gets no more requests, less up to a tenth: it may lead to an address that the host no
+    /// The age at which a connection no longer gets requests, less up to a tenth: it may lead to an address that the host no
     /// longer has.
     pub max_age: Duration,
     /// The number of unused ones that are kept.
@@ -133,7 +133,7 @@ pub struct Http1 {
     pub(super) sender: http1::SendRequest<UpstreamBody>,
     task: AbortOnDropHandle<hyper::Result<WatchedStream>>,
     pub(super) watch: Rc<Watch>,
-    /// The time from which it gets no more requests.
+    /// The time from which it no longer gets requests.
     expires_at: Instant,
     /// The time at which [`Pool::evict_idle`] first saw it unused.
     unused_since: Option<Instant>,
@@ -152,7 +152,7 @@ impl Http1 {
         self.sender.is_closed() || self.watch.write_failed()
     }
 
-    /// Whether it may get no more requests at `now`.
+    /// Whether it no longer gets requests at `now`.
     fn has_expired(&self, now: Instant) -> bool {
         self.expires_at <= now || self.kept_until.is_some_and(|until| until <= now)
     }
@@ -369,7 +369,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Gives no more requests to the connection of `lease`.
+    /// Closes the connection of `lease` to further requests.
     pub fn forget(&self, lease: &Http2) {
         self.http2
             .borrow_mut()

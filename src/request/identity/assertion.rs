@@ -1,4 +1,4 @@
-//! The identity assertion: a JWT (RFC 7519) that tells the API who calls, and that nobody else can make.
+//! The identity assertion: a JWT (RFC 7519) that tells the API who calls, and that only this process can make.
 
 use std::{
     sync::{

@@ -30,7 +30,7 @@ pub static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-h
 pub static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The fields in which trusted proxies report the caller. Fields of the other family are not believed: a proxy that
-/// does not know them passes on those of a stranger.
+/// does not know them forwards those of any caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardedFamily {
@@ -59,9 +59,9 @@ pub struct RequestOrigin<'a> {
     /// The caller's connection is under TLS, here or at the trusted proxy.
     pub secure: bool,
     /// The nearest address to the caller that is known, for limits and logs: the right-most one that does not belong to a
-    /// trusted proxy, or that of the proxy which reports nobody.
+    /// trusted proxy, or that of the proxy which reports no caller.
     pub nearest_address: Option<IpAddr>,
-    /// The facts about the caller, for the rules of operations: its address is never that of a proxy that reports nobody.
+    /// The facts about the caller, for the rules of operations: its address is never that of a proxy that reports no caller.
     pub facts: CallerFacts,
     /// The peer is a trusted proxy.
     pub trusted: bool,

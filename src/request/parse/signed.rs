@@ -101,7 +101,7 @@ impl Collected {
         let is_other = |value: &&[u8]| !is_oauth_scheme(value);
         let other = authorization.filter(is_other);
         let bearer = other.and_then(bearer::token);
-        // Nobody reads a parameter in a token without an equals sign.
+        // No parser reads a parameter in a token without an equals sign.
         let is_plain = matches!(bearer, Some(Ok(token)) if !token.contains(&b'='));
         if other.is_some_and(|value| !is_plain && names_parameter(value)) {
             return Err(ParseRejection::Malformed(

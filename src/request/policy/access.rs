@@ -42,7 +42,7 @@ impl CallerKind {
 pub struct Access(u8);
 
 impl Access {
-    /// Nobody.
+    /// No caller.
     pub const NOBODY: Self = Self(0);
 
     /// These kinds.

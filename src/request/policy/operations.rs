@@ -77,7 +77,7 @@ pub struct Operation {
     pub forward_authorization: Option<bool>,
     /// The signed parameters that the API also gets as header fields.
     pub headers: Vec<ParameterHeader>,
-    /// It is launched by a browser's form: a person sees the failure, in a frame of these sites too; `None`: it is not.
+    /// It is launched by a browser's form: its user sees the failure, in a frame of these sites too; `None`: it is not.
     pub launch: Option<FrameAncestors>,
     /// Its place among all operations; [`Operations::new`] sets it.
     pub index: usize,
@@ -149,7 +149,7 @@ pub struct Operations {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Similar {
-    /// It is rejected like a path that nobody may call.
+    /// It is rejected like a path that no caller may call.
     Reject,
     /// It is what it matches.
     Wider,
@@ -379,7 +379,7 @@ impl Operations {
         match found {
             Found::Operation(operation) => is_enforced(operation),
             Found::Unlisted(_) => enforces,
-            // With its method it is none of what is observed.
+            // With its method it is not observed.
             Found::OtherMethod(others) => enforces || others.iter().any(|it| is_enforced(it)),
             Found::Similar { resembled, matched } => {
                 is_enforced(resembled) || matched.iter().any(|it| is_enforced(it))
@@ -797,7 +797,7 @@ mod tests {
             }
         }
 
-        /// However an API reads a path, each operation that it finds asks no more than the one that was found here.
+        /// However an API reads a path, each operation that it finds asks at most what the one that was found here asks.
         #[test]
         fn no_reading_finds_an_operation_that_asks_more(
             path in "(/|//|%2F|%5c|%25(2F|25|2e|5C)|;|%3b|a|b|\\.|%2e|%00){1,12}",

@@ -42,7 +42,7 @@ pub enum PolicyRejection {
     /// The call is signed without a token where one is needed, or with credentials that are not for the API.
     #[error("no access token")]
     TokenMissing,
-    /// A token call at a path that is none of a token call here.
+    /// A token call at a path that has no token call here.
     #[error("a token call at another path")]
     TokenCallElsewhere {
         /// The URLs of the token calls.

@@ -130,7 +130,7 @@ struct Found {
     base_string: Vec<u8>,
 }
 
-/// The time, since any fixed moment, at which diagnoses will have taken no more than their share.
+/// The time, since any fixed moment, at which diagnoses will have taken at most their share.
 #[derive(Debug, Default)]
 struct Budget(Duration);
 

@@ -7,7 +7,7 @@ use crate::base::clock::offset;
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
-/// A clock with only a wrong time zone is off by whole half hours, and by no more than the time the request took.
+/// A clock with only a wrong time zone is off by whole half hours, and by at most the time the request took.
 const MAX_DELAY: u64 = 5;
 
 /// Other units that clocks count in, as parts of a second.

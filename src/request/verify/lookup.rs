@@ -118,9 +118,9 @@ impl<'v> Check<'v> {
         }
     }
 
-    /// Whether a call whose credentials were not found is rightly signed with a request token in place of an access token.
+    /// Whether a call whose credentials were not found is rightly signed with a request token instead of an access token.
     /// Only its owner learns it, and only some calls in a second are looked at. One signature is computed whatever was found, so
-    /// the time tells nobody whether a consumer or a token exists.
+    /// the time does not tell whether a consumer or a token exists.
     async fn is_by_request_token(&self) -> bool {
         let Self {
             verifier,

@@ -252,7 +252,7 @@ pub(super) fn needed_deviation(
     })
 }
 
-/// Computes what a wrong signature costs, with a key that nobody has.
+/// Computes what a wrong signature costs, with a random key.
 pub(super) fn try_dummy<'k>(
     rules: &VerifyRules,
     purpose: Purpose,

@@ -17,7 +17,7 @@ pub struct VerifyRules {
 }
 
 impl VerifyRules {
-    /// These rules; a consumer may sign the `public` URLs, or `internal` ones, in place of the one that it calls.
+    /// These rules; a consumer may sign the `public` URLs, or `internal` ones, instead of the one that it calls.
     pub fn new(
         signature: SignatureSettings,
         tokens: TokenSettings,

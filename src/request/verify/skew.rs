@@ -1,7 +1,7 @@
 //! Decides whether the consumer's clock or ours is wrong when timestamps are rejected.
 //!
 //! One consumer with a wrong clock says nothing about ours. Several that agree do, if few others have a clock like ours.
-//! A consumer counts only under a right signature, once, by its latest call, so nobody can speak for another one. An
+//! A consumer counts only under a right signature, once, by its latest call, so that no caller can speak for another one. An
 //! attacker who has recorded calls of several consumers can send them again later; they stop counting as soon as calls of
 //! others are accepted.
 
@@ -168,7 +168,7 @@ mod tests {
         let later = now + COUNTS_FOR + Duration::from_secs(1);
         assert_eq!(skews.consensus(later), None);
         skews.accepted(&key(1));
-        assert!(skews.latest.lock().is_empty(), "nothing is noted any more");
+        assert!(skews.latest.lock().is_empty(), "nothing is noted");
     }
 
     #[test]

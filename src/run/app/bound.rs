@@ -75,7 +75,7 @@ impl BoundListener {
     /// Another handle of it, for another worker.
     ///
     /// # Errors
-    /// The system's, if it gives no more descriptors.
+    /// The system's, if it has no free descriptor.
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
             listener: self.listener.try_clone()?,

@@ -33,7 +33,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(20);
 const LAST_DECISION: Duration = Duration::from_secs(2);
 
 impl App {
-    /// Reports not ready, and after the delay accepts no more connections. Once no more requests come, gives up the
+    /// Reports not ready, and after the delay no longer accepts connections. Once requests no longer come, gives up the
     /// resources that only one process can have, and waits for the connections that are still open.
     pub(super) async fn drain(&mut self, upkeep: JoinSet<()>) {
         let (drain, delay) = (self.config.listen.drain, self.config.listen.drain_delay);
@@ -114,7 +114,7 @@ impl App {
     }
 }
 
-/// Waits until no more requests come to this process and the last ones are decided, or until the time for both is over.
+/// Waits until requests no longer come to this process and the last ones are decided, or until the time for both is over.
 async fn decide_last(common: &Common, phase: &channel::Sender<Phase>, deadline: Instant) {
     let last = Instant::now() + LAST_REQUEST + LAST_ARRIVAL;
     emptied(common, deadline.min(last)).await;

@@ -89,7 +89,7 @@ pub struct Services {
 ///
 /// # Errors
 /// [`NonceServiceError::OneFile`], and [`StoreServiceError::Open`] if a directory is missing or cannot be written: the window,
-/// which is beside the store, would complain of a key that nobody wrote.
+/// which is beside the store, would complain of a key that is not written.
 pub fn check_paths(config: &Config) -> Result<(), StartError> {
     let Some(store) = config.store.file() else {
         return Ok(());

@@ -68,7 +68,7 @@ pub enum TracesError {
     /// The URL, or what the environment sets for exporters.
     #[error("telemetry.otlp_endpoint: {0}")]
     Exporter(#[from] ExporterBuildError),
-    /// The system gives no more threads.
+    /// The system cannot create a thread.
     #[error("cannot start a thread")]
     Thread(#[from] io::Error),
 }

@@ -37,7 +37,7 @@ const REGISTRATIONS_EVERY: Duration = Duration::from_secs(15);
 const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// The time between two checks of a batch of secrets for a missing key.
 const KEYS_EVERY: Duration = Duration::from_secs(5);
-/// The time between two deletions of records that nobody asks for any more.
+/// The time between two deletions of records that are no longer in use.
 const PURGE_EVERY: Duration = Duration::from_secs(300);
 /// The time between two removals of tokens and sessions that have ended, each with an audit record if there were any.
 const REMOVE_EVERY: Duration = Duration::from_secs(3600);
@@ -133,7 +133,7 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     let mark = Some(Condition::NonceMark);
     every(tasks, MARK_CHECK, services, mark, async move |services| {
         let now = services.clock.now();
-        // Deleting files may take long: nobody waits for this thread.
+        // Deleting files may take long; no request waits for this thread.
         let nonces = Arc::clone(&services.nonces);
         let maintained = spawn_blocking(move || nonces.window().maintain(now)).await?;
         services.nonces.maintain_shared(now).await;

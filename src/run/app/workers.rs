@@ -138,7 +138,7 @@ impl Listeners {
 /// Starts the workers.
 ///
 /// # Errors
-/// The system's, if it gives no more threads or descriptors.
+/// The system's, if it cannot create a thread or has no free descriptor.
 pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     for (index, public) in listeners.by_worker.into_iter().enumerate() {

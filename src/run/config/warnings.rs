@@ -212,7 +212,7 @@ fn nonce(config: &Config, found: &mut Findings) {
     let redis = redis.and_then(|url| redis::RedisUrl::parse(url.expose()).ok());
     report! { found;
         ["nonce.url"] if let Some(redis) = redis.filter(redis::RedisUrl::is_in_clear) =>
-            "nobody checks that {redis} is that Redis, and what it says is not encrypted: whoever is on the way can read its \
+            "without TLS it is not checked that {redis} is that Redis, and the connection is not encrypted: an attacker on the way can read its \
              password and say that a used nonce is fresh; write rediss://";
         ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
             "after used nonces are lost, requests from before can be replayed; leave it out once the service is up";

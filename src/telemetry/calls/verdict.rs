@@ -76,7 +76,7 @@ pub enum Verdict {
     BadRequest,
     /// 403 of a page: a forged or stale form.
     Forbidden,
-    /// 403 of a page: the password is wrong, or nobody has the name.
+    /// 403 of a page: the password is wrong, or no account has the name.
     LoginFailed,
     /// 404 of our own endpoints.
     NotFound,

@@ -70,7 +70,7 @@ impl SharedService {
             return Err(OutboundError::Busy);
         };
         let service = Arc::clone(self);
-        // The service works on a request even if nobody waits for its response.
+        // The service works on a request even if its caller no longer waits.
         let sent = tokio::spawn(async move {
             let _permit = permit;
             service.send(asked, deadline).await

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::base::peer::network;
 
-/// The most refused connections that wait until their callers have read the response; any more are closed at once.
+/// The most refused connections that wait until their callers have read the response; further ones are closed at once.
 const MAX_REFUSED: usize = 16;
 
 /// Limits the number of connections.

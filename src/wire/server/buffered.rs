@@ -1,10 +1,10 @@
 //! Bodies that are buffered until they are proved, and the limits on the memory of them and their parameters.
 //!
 //! Anyone who can connect can send a form before it is known who sent it. Each form is bounded, and so is the number of
-//! connections, but their product is more memory than a machine should lend to strangers. So all forms of the process
+//! connections, but their product is more memory than unauthenticated callers should get. So all forms of the process
 //! together are bounded, and those of each caller. A form that finds no room takes the place of the one that has been
 //! arriving for longest: of the same caller where that caller is over its share, else of all. Slow forms, however many
-//! addresses they come from, therefore keep nobody out. The forms of the pages are counted apart from all others.
+//! addresses they come from, therefore keep no other caller out. The forms of the pages are counted apart from all others.
 
 use std::{
     collections::BTreeMap,
@@ -103,7 +103,7 @@ impl TakenMemory {
         self.by_caller.get(&caller).copied().unwrap_or(0)
     }
 
-    /// Counts `after` bytes of a caller in place of `before`.
+    /// Counts `after` bytes of a caller instead of `before`.
     fn change(&mut self, caller: Option<IpAddr>, before: usize, after: usize) {
         self.bytes = self.bytes - before + after;
         match self.taken_by(caller) - before + after {

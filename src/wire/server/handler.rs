@@ -23,7 +23,7 @@ pub trait Handler: 'static {
     fn draining(&self) -> impl Future<Output = ()> {
         std::future::pending()
     }
-    /// Whether no more requests are taken: connections that wait for one are closed at once.
+    /// Whether requests are no longer taken: connections that wait for one are closed at once.
     fn is_leaving(&self) -> bool {
         false
     }

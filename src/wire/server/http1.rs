@@ -92,7 +92,7 @@ enum End {
     Stalled,
     /// The caller has ended its half while its request is being served.
     Gone,
-    /// No more requests are taken.
+    /// Requests are no longer taken.
     Left,
     /// It does not end: its buffers are released until more arrives.
     Parked,

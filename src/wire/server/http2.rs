@@ -244,7 +244,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Exec {
 
 /// Why the connection itself ends.
 enum End {
-    /// It takes no more requests, and ends after those that are being served.
+    /// It no longer takes requests, and ends after those that are being served.
     Draining,
     /// It ends now.
     Now,

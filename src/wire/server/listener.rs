@@ -75,7 +75,7 @@ impl Listener {
     /// Another handle of the same listener, for another worker.
     ///
     /// # Errors
-    /// The system's, if it gives no more descriptors.
+    /// The system's, if it has no free descriptor.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),

@@ -256,7 +256,7 @@ fn start_needs_no_application_and_check_says_what_is_wrong() {
             Reply::status("401 Unauthorized"),
             "store.lookup.secret_file",
         ),
-        (Reply::ok("{}"), "a key that nobody has"),
+        (Reply::ok("{}"), "a key that no consumer has"),
         (Reply::ok("<html>"), "is not JSON"),
     ] {
         application.replies(reply);

@@ -124,7 +124,7 @@ impl Console {
         self.warnings.store(Arc::new(warnings));
     }
 
-    /// Ends the sessions of a token that is not one of these any more.
+    /// Ends the sessions of a token that is no longer one of these.
     pub fn end_sessions_of_others(&self, tokens: Option<&Tokens>) {
         self.sessions.purge(tokens);
     }

@@ -87,7 +87,7 @@ const fn route(
     }
 }
 
-/// Path and name of each entry of the menu, for a person who may change something or not.
+/// Path and name of each entry of the menu, for an operator who may change something or not.
 pub(super) fn menu(may_write: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_shown =
         move |it: &&ConsoleRoute| !it.menu.is_empty() && (may_write || it.access != Change);

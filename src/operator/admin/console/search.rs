@@ -1,4 +1,4 @@
-//! The search in the header: consumers, users, tokens and rejections by what a person has at hand.
+//! The search in the header: consumers, users, tokens and rejections by what an operator knows of them.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ const SHORTEST_TOKEN_START: usize = 4;
 #[template(path = "console/search.html")]
 struct SearchPage<'a> {
     frame: ConsoleFrame<'a>,
-    /// The text, of which a page shows no more than a log shows of a token.
+    /// The text, of which a page shows only as much as a log shows of a token.
     q: Cow<'a, str>,
     hits: Vec<Hit>,
 }
@@ -194,7 +194,7 @@ fn shown(q: &str) -> Cow<'_, str> {
 }
 
 impl Hit {
-    /// Pages that tell of something that is not there any more, or never was.
+    /// Pages about something that was removed, or never existed.
     fn elsewhere(kind: &'static str, text: &str, href: String) -> Self {
         Self {
             kind,

@@ -26,7 +26,7 @@ fn is_seen(character: char) -> bool {
     !(character.is_whitespace() || is_blank || is_mark || is_ignorable)
 }
 
-/// The plain letter in place of one that Unicode does not decompose, although collations take it for the plain one.
+/// The plain letter instead of one that Unicode does not decompose, although collations take it for the plain one.
 fn without_stroke(letter: char) -> Cow<'static, str> {
     match letter {
         '\u{e6}' => "ae".into(),

@@ -162,7 +162,7 @@ fn unauthenticated_callers_neither_grow_nor_clear_the_table() {
         let from = IpAddr::V4(std::net::Ipv4Addr::from(0x0a00_0000 + number));
         refused += u32::from(throttle.begin("ada", from, clock.now()).is_err());
     }
-    assert_eq!(refused, 0, "a flood of single failures locks nobody out");
+    assert_eq!(refused, 0, "a flood of single failures causes no lockout");
     let table = throttle.table.lock();
     assert!(table.sets.iter().all(|set| set.len() <= WAYS));
     drop(table);

@@ -110,7 +110,7 @@ async fn external_record_is_used_no_longer_than_a_missed_report_may() {
     setup.later(20);
     assert!(setup.cached.access(b"e", b"x").await.unwrap().is_some());
     assert_eq!(application.take().len(), 2);
-    // The feed is not read any more, so that a report of its revocation cannot arrive.
+    // The feed is no longer read, so that a report of its revocation cannot arrive.
     setup.store.fail(true);
     setup.later(9);
     assert!(setup.cached.access(b"e", b"x").await.unwrap().is_some());

@@ -146,7 +146,7 @@ struct Shareable {
     connection: MultiplexedConnection,
     node: Arc<RedisNode>,
     is_durable: bool,
-    /// Ends once nobody has the connection.
+    /// Ends once no task has the connection.
     driver: Arc<AbortOnDropHandle<()>>,
 }
 
@@ -186,7 +186,7 @@ impl Link {
         self.shared.outage.check()
     }
 
-    /// Asks the primary. A request that was sent may be carried out although nobody waits for it any more.
+    /// Asks the primary. A request that was sent may be carried out although its caller no longer waits.
     pub(super) async fn call(&self, request: impl Request) -> Result<Value> {
         let shared = Arc::clone(&self.shared);
         let call = async move { shared.call(&request, pin!(sleep(TIMEOUT))).await };
@@ -303,7 +303,7 @@ impl LinkState {
                 Err(_) => "no Sentinel answers".to_owned(),
             };
             let (host, port) = &*up.node;
-            tracing::warn!(cause, "{host}:{port} is not used any more");
+            tracing::warn!(cause, "{host}:{port} is no longer used");
             self.forget(&up);
         }
     }

@@ -48,7 +48,7 @@ pub enum RedisOpenError {
         #[source]
         source: StoreError,
     },
-    /// The system gives no more threads.
+    /// The system cannot create a thread.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),
 }

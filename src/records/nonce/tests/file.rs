@@ -321,7 +321,7 @@ fn the_next_file_is_made_before_the_current_one_is_full() {
         maintain(&window, NOW.0, second);
         machine.logs().len()
     };
-    // Half of the file is room for two seconds more, and no more than that.
+    // Half of the file is room for two seconds more, and only for these.
     assert_eq!([insert_some(1), insert_some(2)], [1, 2]);
     drop(window);
     let window = machine.start();

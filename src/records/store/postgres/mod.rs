@@ -64,7 +64,7 @@ impl PostgresStore {
     /// A store at `url`; no server has been reached yet.
     ///
     /// # Errors
-    /// A file of TLS, or the system gives no more threads.
+    /// A file of TLS cannot be read, or the system cannot create a thread.
     pub(super) fn open(url: &PostgresUrl, opening: Opening) -> Result<Self, OpenProblem> {
         let (servers, tls) = url.connector()?;
         let thread = IoThread::start("store-postgres")?;

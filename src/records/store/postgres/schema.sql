@@ -227,7 +227,7 @@ CREATE FUNCTION countersign.nonce_server() RETURNS text LANGUAGE sql STABLE AS $
 $$;
 
 -- Makes a partition if it is missing and above the floor. It is attached and not created in its place, because that
--- waits for nobody who reads or writes the others.
+-- does not wait for transactions on the others.
 CREATE FUNCTION countersign.make_nonce_slot(slot bigint, seconds bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_tables WHERE schemaname = 'countersign' AND tablename = 'nonces_' || slot) THEN

@@ -324,7 +324,7 @@ mod tests {
         };
         assert_eq!(all(&other), all(config));
         assert_eq!(other.get_password(), config.get_password());
-        // A host of the parameters is none of the other settings either.
+        // A host of the parameters is not one of the other settings either.
         let url = "postgres://u@/c?%68ost=127.0.0.1&port=5434&application_name=a";
         let servers = PostgresUrl::parse(url).unwrap().servers;
         let other = servers.addressed().await;

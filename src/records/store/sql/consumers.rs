@@ -72,7 +72,7 @@ impl Store {
         .await
     }
 
-    /// Changes a consumer, unless `change` returns `false`, or it could not sign any more, or would be enabled and not approved.
+    /// Changes a consumer, unless `change` returns `false`, or it could no longer sign, or would be enabled and not approved.
     pub async fn update_consumer(
         &self,
         key: &ConsumerKey,

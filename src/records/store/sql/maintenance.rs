@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Written in place of the server that recorded nonces last, if nonces are kept outside the store.
+/// Written instead of the server that recorded nonces last, if nonces are kept outside the store.
 const ELSEWHERE: &str = "elsewhere";
 /// The name of [`Store::local_nonces_until`].
 const LOCAL: &str = "local_nonces_until";

@@ -35,7 +35,7 @@ impl Store {
     /// Seals secrets with the first key, in one short batch. A secret that changes meanwhile is not overwritten by its older
     /// value. With `count_only`, secrets that are sealed with another key are only counted.
     pub async fn reseal(&self, from: ResealFrom, count_only: bool) -> Result<Resealed> {
-        // Counting changes nothing and blocks nobody.
+        // Counting changes nothing and blocks no other transaction.
         let isolation = if count_only {
             Isolation::Snapshot
         } else {

@@ -140,7 +140,7 @@ impl Tx {
         self.skipped_changes = 0;
     }
 
-    /// Keeps no more changes than are reported one by one: a cache that finds this many, or a gap, treats every record as
+    /// Keeps only as many changes as are reported one by one: a cache that finds this many, or a gap, treats every record as
     /// changed.
     pub(super) fn drop_changes(&mut self) {
         let most = usize::try_from(MOST_CHANGES).unwrap_or(usize::MAX);
@@ -150,7 +150,7 @@ impl Tx {
     }
 
     /// Commits. The changes go into the feed at the very end: the feed is locked until the commit, so that positions
-    /// are in the order of commits and nobody reads past one that is still to come.
+    /// are in the order of commits and no process reads past one that is still to come.
     pub(super) async fn commit(mut self) -> Result<()> {
         if self.skipped_changes > 0 {
             let skipped = self.skipped_changes;

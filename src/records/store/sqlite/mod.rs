@@ -253,7 +253,7 @@ impl Engine for SqliteStore {
     }
 }
 
-/// A connection that nobody else has until this is dropped; uncommitted changes are rolled back then.
+/// An exclusive connection until this is dropped; uncommitted changes are rolled back then.
 struct SqliteConnection {
     /// The jobs of its thread.
     jobs: mpsc::Sender<Job>,

@@ -15,8 +15,8 @@ pub(super) struct Element<'a> {
 
 /// The elements of one line, from left to right; `None` if the line is malformed.
 ///
-/// A line is read whole or not at all. Were it split at each comma, a comma between quotes would let a stranger's
-/// element pass for one of the next proxy; and a quote that a stranger leaves open swallows that proxy's element.
+/// A line is read whole or not at all. Were it split at each comma, a comma between quotes would let a caller's
+/// element pass for one of the next proxy; and a quote that a caller leaves open swallows that proxy's element.
 ///
 /// §4: "Each parameter MUST NOT occur more than once per field-value". Values are kept as written between their quotes:
 /// no address, scheme or host needs a backslash, and a value with one is not valid. Without quotes a value may also

@@ -118,14 +118,14 @@ fn forwarded_is_read_from_the_right_through_trusted_proxies() {
         for=203.0.113.9;proto=https;host=b               | b | true  | 203.0.113.9
         for="[2001:db8::7]:99";proto=HTTPS               | a | true  | 2001:db8::7
         for="203.0.113.9:_x"                             | a | false | 203.0.113.9
-        # What a stranger wrote stands to the left of the stranger's own address.
+        # A caller's own text is to the left of the caller's address.
         for=6.6.6.6;proto=https;host=evil, for=203.0.113.9 | a | false | 203.0.113.9
         for=6.6.6.6;proto=https;host=evil\nfor=203.0.113.9 | a | false | 203.0.113.9
         for=6.6.6.6;proto=https, for=203.0.113.9;proto=http;host=b | b | false | 203.0.113.9
         # Through two trusted proxies: the nearest word that there is.
         for=6.6.6.6, for=203.0.113.9;proto=https;host=b, for=10.1.1.1 | b | true  | 203.0.113.9
         for=203.0.113.9;proto=https;host=b\nfor=10.1.1.1;proto=http | b | false | 203.0.113.9
-        # Nobody is named: what stands to the left is nobody's word.
+        # No caller is named: the text to the left proves nothing.
         for=6.6.6.6;proto=https, proto=http;by=10.2.2.2  | a | false | 10.2.2.2
         for=6.6.6.6;host=evil, for=unknown               | a | false | 10.2.2.2
         for=6.6.6.6;host=evil, for=_secret               | a | false | 10.2.2.2
@@ -136,7 +136,7 @@ fn forwarded_is_read_from_the_right_through_trusted_proxies() {
         # Commas and semicolons between quotes separate nothing.
         for="6.6.6.6, for=203.0.113.8", for=203.0.113.9  | a | false | 203.0.113.9
         for=203.0.113.9;by="x, for=6.6.6.6;proto=https;host=evil" | a | false | 203.0.113.9
-        # A stranger's line that is malformed is not looked at.
+        # A malformed line of a caller is not read.
         for="6.6.6.6\nfor=203.0.113.9                    | a | false | 203.0.113.9
         for=203.0.113.9\n                                | a | false | 203.0.113.9
     "#,

@@ -337,7 +337,7 @@ mod tests {
             ("secret", "xxxxxx"),
             ("secret&secret&secret", "xxxxxx&xxxxxx&xxxxxx"),
             ("a&b%3Dsecret", "x&x%3Dxxxxxx"),
-            // Another consumer's key, and words in place of a number.
+            // Another consumer's key, and words instead of a number.
             (
                 "oauth_consumer_key=other&oauth_timestamp=secret&oauth_version=secret",
                 "oauth_consumer_key=xxxxx&oauth_timestamp=xxxxxx&oauth_version=xxxxxx",
@@ -356,7 +356,7 @@ mod tests {
         }
     }
 
-    /// The right base string of a call with a value that looks like parameters, a body hash, and a text in place of a form.
+    /// The right base string of a call with a value that looks like parameters, a body hash, and a text instead of a form.
     const RIGHT: &str = "GET&http%3A%2F%2Fa%2F&hunter2%3D%26oauth_body_hash%3DAbCdEfGh%253D%26oauth_consumer_key%3Dkey%2540shop\
         %26oauth_timestamp%3D1700000000%26oauth_token%3DaccessToken12345%26q%3Da%2526pin%253D1234%253Fcity%253Drome";
 

@@ -70,7 +70,7 @@ impl ReasonCount {
         self.proofs[SenderProof::None as usize] == self.count
     }
 
-    /// The least is dropped first. What enforcing would break is for the operator to see, whatever strangers make up meanwhile.
+    /// The least is dropped first. What enforcing would break is for the operator to see, whatever keys unauthenticated callers invent meanwhile.
     fn rank(&self, now: UnixTime) -> (bool, bool, u64) {
         (
             !self.proves_nothing(),

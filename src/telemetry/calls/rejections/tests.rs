@@ -62,7 +62,7 @@ fn calls_of_a_consumer_are_not_displaced_by_other_callers() {
     for number in 0..OF_OTHERS + 100 {
         clock.advance(Duration::from_secs(1));
         rejections.add(numbered(number));
-        // An invented key is a stranger's.
+        // An invented key belongs to an unauthenticated caller.
         rejections.add(unregistered(number));
         rejections.add(of(
             "loud",

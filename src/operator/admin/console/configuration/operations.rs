@@ -243,7 +243,7 @@ fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
     }
 }
 
-/// The rules that an operation has in place of the general ones, or in addition to them.
+/// The rules that an operation has instead of the general ones, or in addition to them.
 fn rules(operation: &Operation) -> Vec<String> {
     let callers = operation.callers.demands().map(|(_, demand)| demand);
     let hash = operation.needs_body_hash;

@@ -223,7 +223,7 @@ impl ConsoleRequest<'_> {
         }))
     }
 
-    /// Whether a person goes back from the review to the form.
+    /// Whether the operator goes back from the review to the form.
     fn is_changing(&self) -> bool {
         !self.field("change").is_empty()
     }

@@ -77,7 +77,7 @@ pub(super) async fn action(
     if let Some(kind) = kind.strip_prefix("removed_") {
         return Ok(match seen.get(&name(kind, key)) {
             Some(Record::AccessToken(found)) => Ok(revoke(found, None)),
-            // Only a person may decide to remove a consumer or a user, not a mark in a file.
+            // Only an operator may decide to remove a consumer or a user, not a mark in a file.
             Some(_) => Err(Conflict::NotRemoved),
             None => Ok(Action::Add(Box::new(record.clone()))),
         });
