@@ -1,4 +1,5 @@
-//! `oauth_body_hash` of the OAuth Request Body Hash extension (draft-eaton-oauth-bodyhash-00): base64 of a digest of the whole body.
+//! `oauth_body_hash` of the OAuth Request Body Hash extension (draft-eaton-oauth-bodyhash-00): base64 of a digest of the whole
+//! body.
 //!
 //! The draft has the hash follow the signature method: SHA-1 with HMAC-SHA1 and RSA-SHA1. In the field it does not: some
 //! libraries send SHA-1 with every method, others the hash of the method. So the length of the value tells the hash.

@@ -29,8 +29,8 @@ pub struct Protocol<'a> {
 pub struct Credentials<'a> {
     /// `oauth_consumer_key`, not empty.
     pub consumer_key: &'a [u8],
-    /// `oauth_token`, if it was sent and is not empty: OAuth Core 1.0 demanded the parameter, so consumers without a token send it
-    /// empty.
+    /// `oauth_token`, if it was sent and is not empty: OAuth Core 1.0 demanded the parameter, so consumers without a token send
+    /// it empty.
     pub token: Option<&'a [u8]>,
     /// `oauth_signature_method`, one of those that are switched on.
     pub signature_method: SignatureMethod,
@@ -108,9 +108,9 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// In this order: the error of a `read_` function; a name that begins with `oauth_` and is repeated, is outside the
-    /// `rule`, or is empty (all but `oauth_token`); a name that can be read as one of these; [`ShapeError::VersionRejected`]; [`ShapeError::MethodRejected`];
-    /// a timestamp and a nonce that are not valid.
+    /// In this order: the error of a `read_` function; a name that begins with `oauth_` and is repeated, is outside the `rule`,
+    /// or is empty (all but `oauth_token`); a name that can be read as one of these; [`ShapeError::VersionRejected`];
+    /// [`ShapeError::MethodRejected`]; a timestamp and a nonce that are not valid.
     pub fn protocol(
         &self,
         methods: MethodSet,

@@ -62,9 +62,9 @@ pub enum ParameterLocation {
 pub enum LocationRule {
     /// All in one location, each once (RFC 5849 §3.5).
     OneLocation,
-    /// `oauth_callback`, `oauth_verifier` and `oauth_token` may be in another location than the others, also in equal copies. Many
-    /// libraries add them to the query or the form of a request token call or an access token call, and sign them there: every
-    /// base string covers a name that begins with `oauth_` wherever it is.
+    /// `oauth_callback`, `oauth_verifier` and `oauth_token` may be in another location than the others, also in equal copies.
+    /// Many libraries add them to the query or the form of a request token call or an access token call, and sign them there:
+    /// every base string covers a name that begins with `oauth_` wherever it is.
     FlowApart,
 }
 

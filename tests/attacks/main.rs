@@ -19,8 +19,8 @@
 //! - oauth2-proxy CVE-2025-64484 (`X_Forwarded_User`), CVE-2026-40575 (`X-Forwarded-Uri` chooses whether to verify).
 //! - Oathkeeper CVE-2026-33494 (`/public/../admin`), CVE-2026-33496 (a cached proof counts elsewhere).
 //! - Heimdall CVE-2026-42274 (`/user/%2e%2e/admin`), opa-envoy-plugin CVE-2026-26205 (`//admin`).
-//! - Traefik GHSA-5m6w-wvh7-57vm (CVE-2026-39858, `X_Forwarded_Proto`), GHSA-6384-m2mw-rf54 (`X-Forwarded-Prefix`), CVE-2024-45410 and Fabio
-//!   CVE-2025-48865 (`Connection: X-Forwarded-Host`).
+//! - Traefik GHSA-5m6w-wvh7-57vm (CVE-2026-39858, `X_Forwarded_Proto`), GHSA-6384-m2mw-rf54 (`X-Forwarded-Prefix`),
+//!   CVE-2024-45410 and Fabio CVE-2025-48865 (`Connection: X-Forwarded-Host`).
 //! - httpoxy CVE-2016-5385 (`Proxy`), Apache CVE-2021-40438 and CVE-2023-25690 (targets that split), Node.js CVE-2022-32213 to
 //!   32215 and CVE-2022-35256 (Transfer-Encoding and line ends), Go CVE-2025-22871 (bare LF in a chunk line), Netty
 //!   CVE-2025-58056 (the same in an extension), Tomcat CVE-2022-42252 (invalid Content-Length), Envoy CVE-2019-9900 (NUL).

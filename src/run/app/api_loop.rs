@@ -1,7 +1,7 @@
 //! Whether `upstream.api_url` leads to a listener of this process itself.
 //!
-//! Each request would come back as another one, thousands of times over; on the admin listener, unauthenticated callers would reach
-//! metrics. A loop that cannot be seen here, such as one through another proxy, ends with 508 at the first return.
+//! Each request would come back as another one, thousands of times over; on the admin listener, unauthenticated callers would
+//! reach metrics. A loop that cannot be seen here, such as one through another proxy, ends with 508 at the first return.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 

@@ -70,7 +70,8 @@ impl ReasonCount {
         self.proofs[SenderProof::None as usize] == self.count
     }
 
-    /// The least is dropped first. What enforcing would break is for the operator to see, whatever keys unauthenticated callers invent meanwhile.
+    /// The least is dropped first. What enforcing would break is for the operator to see, whatever keys unauthenticated callers
+    /// invent meanwhile.
     fn rank(&self, now: UnixTime) -> (bool, bool, u64) {
         (
             !self.proves_nothing(),

@@ -277,8 +277,8 @@ impl ConsoleRequest<'_> {
         (!stops, problems.collect(), api)
     }
 
-    /// The consumers whose calls are rejected so that they need attention; where signatures are only observed, also the senders of
-    /// the calls that would be.
+    /// The consumers whose calls are rejected so that they need attention; where signatures are only observed, also the senders
+    /// of the calls that would be.
     async fn needs(&self, enforces: bool, observed_since: Option<UnixTime>) -> Result<Needs> {
         let mut rejected = self.reasons_of_consumers();
         rejected.retain(|group| {
