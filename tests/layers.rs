@@ -24,6 +24,8 @@ const CRATES: &[(&str, &[&str])] = &[
 
 #[path = "layers/picture.rs"]
 mod picture;
+#[path = "layers/words.rs"]
+mod words;
 
 #[test]
 fn files_name_nothing_of_a_wing_after_their_own() {

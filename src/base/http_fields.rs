@@ -19,7 +19,7 @@ pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest"
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
-/// A filter of the names in a head, by which most look-ups of an absent field are skipped. A name has one of 64 bits;
+/// A filter of the names in a head, by which most lookups of an absent field are skipped. A name has one of 64 bits;
 /// another name may have the same.
 #[derive(Debug, Clone, Copy)]
 pub struct NameFilter(u64);
@@ -52,7 +52,7 @@ fn bit(name: &HeaderName) -> u64 {
 }
 
 /// The values of all lines of a field.
-// One copy of the look-up, which is long, for its many uses.
+// One copy of the lookup, which is long, for its many uses.
 #[inline(never)]
 pub fn all<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
     headers

@@ -359,7 +359,7 @@ fn admin_api(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
             let kinds = [
                 (TokenKind::Write, "write"),
                 (TokenKind::Read, "read"),
-                (TokenKind::Lookup, "report changes of a look-up"),
+                (TokenKind::Lookup, "report changes of a lookup"),
             ];
             let counts = kinds.map(|(kind, act)| (tokens.count(kind), act));
             let counts = counts.into_iter().filter(|(count, _)| *count > 0);

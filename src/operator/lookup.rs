@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// A key that no consumer has.
-const NOBODY: &str = "no-consumer-of-countersign";
+const UNKNOWN_KEY: &str = "no-consumer-of-countersign";
 
 /// Looks records up in the application.
 pub struct Lookup(Arc<Endpoint>);
@@ -211,7 +211,7 @@ impl Lookup {
     pub async fn trouble(&self) -> Option<String> {
         let is_failing = self.0.failing.lock().is_some();
         if is_failing {
-            let _ = self.0.ask(&Asked::consumer(NOBODY), true).await;
+            let _ = self.0.ask(&Asked::consumer(UNKNOWN_KEY), true).await;
         }
         self.0.failing.lock().clone()
     }
@@ -221,15 +221,16 @@ impl Lookup {
     /// # Errors
     /// [`LookupError::Fails`]
     pub async fn check(&self) -> Result<Option<String>, LookupError> {
-        let (endpoint, asked) = (&self.0, Asked::consumer(NOBODY));
+        let (endpoint, asked) = (&self.0, Asked::consumer(UNKNOWN_KEY));
         let fails = |problem| LookupError::Fails {
             url: endpoint.url.clone(),
             problem,
         };
         let found = endpoint.ask(&asked, true).await;
         if found.map_err(|fault| fails(causes(&fault)))?.is_some() {
-            let problem =
-                format!("has a record for {NOBODY:?}, a key that no consumer has: respond 404");
+            let problem = format!(
+                "has a record for {UNKNOWN_KEY:?}, a key that no consumer has: respond 404"
+            );
             return Err(fails(problem));
         }
         let wrong = HeaderValue::from_static("Bearer wrong");

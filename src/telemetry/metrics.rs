@@ -209,7 +209,7 @@ metrics! {
         with Family::new_with_constructor(|| Histogram::new(REQUEST_BOUNDS));
     /// Faults of the store, by operation.
     store_errors: Family<1, Counter> = "countersign_store_errors_total";
-    /// Look-ups in the caches by their result.
+    /// Lookups in the caches by their result.
     pub cache_requests: Family<2, Counter> = "countersign_cache_requests_total";
     /// Nonces in the window.
     pub nonces: Gauge = "countersign_nonces";

@@ -1,6 +1,6 @@
 //! The head of a request without a body, as bytes that are written instead of the head that hyper's client writes.
 //!
-//! hyper's client takes a map of names in lower case, looks into it several times, and spells each name anew byte by byte.
+//! hyper's client takes a map of names in lower case, looks into it several times, and spells each name again byte by byte.
 //! Filling the map and writing it take an eighth of the instructions of a proxied request. So hyper gets a
 //! [`stand_in`] with the method alone, which is all that it needs to read the response, and
 //! [`super::watched::WatchedStream`] writes the [`WrittenHead`] when hyper writes the stand-in. Any other bytes

@@ -1,8 +1,8 @@
-//! The access tokens that a thread has just verified, in front of moka: a look-up writes nothing that other threads read.
+//! The access tokens that a thread has just verified, in front of moka: a lookup writes nothing that other threads read.
 //!
 //! An entry counts only within the second and the generation of announced changes in which it was found in moka. Nothing
 //! that decides there whether it may be used can have changed since, so no rule of age or revocation is weaker here.
-//! Only a right signature makes one: a look-up is not faster for a token that somebody guesses. Entries that no longer count are
+//! Only a right signature makes one: a lookup is not faster for a token that somebody guesses. Entries that no longer count are
 //! dropped soon, so that secrets which the cache has dropped do not stay in memory.
 
 use std::{
@@ -18,7 +18,7 @@ use crate::base::clock::UnixTime;
 /// The number of entries of a thread. Tokens whose last bytes choose the same one replace each other.
 const ENTRIES: usize = 256;
 
-/// The time at which a look-up begins: what it finds is current in it.
+/// The time at which a lookup begins: what it finds is current in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookupTime {
     second: UnixTime,
@@ -80,7 +80,7 @@ pub(super) fn find(
     })
 }
 
-/// Keeps a token that a look-up which began at `moment` has found.
+/// Keeps a token that a lookup which began at `moment` has found.
 pub(super) fn keep(access: &LocalAccess, moment: LookupTime, announced: &Arc<Announced>) {
     let entry = AtHand {
         moment,

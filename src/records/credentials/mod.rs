@@ -1,6 +1,6 @@
 //! moka in front of any store: consumers and access tokens ready for use, HMAC states kept with them.
 //!
-//! A hit costs a look-up of the token and one of its consumer, and allocates nothing; one after another hit in the same second
+//! A hit costs a lookup of the token and one of its consumer, and allocates nothing; one after another hit in the same second
 //! and thread costs none. Unknown keys cannot evict good entries: they are remembered in a smaller cache of their own. Nothing
 //! that was read before a change was announced is used after it, whether it is cached, still being read, or held by another
 //! entry. No record that was announced as changed is answered from here while the store fails.
@@ -113,7 +113,7 @@ impl Cached {
         &self.dummy
     }
 
-    /// The outcomes of look-ups: of consumers, and of access tokens.
+    /// The outcomes of lookups: of consumers, and of access tokens.
     pub const fn counts(&self) -> (&Counts, &Counts) {
         (&self.consumers.counts, &self.access.counts)
     }
@@ -220,7 +220,7 @@ impl Cached {
         find.await
     }
 
-    /// The moment of a look-up that begins now.
+    /// The moment of a lookup that begins now.
     pub fn moment(&self, now: UnixTime) -> LookupTime {
         LookupTime::at(now, &self.announced)
     }

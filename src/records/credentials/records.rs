@@ -22,14 +22,14 @@ use crate::{
 const NEGATIVE_SHARE: u64 = 10;
 /// The time for which a stale entry is used before the store is tried again after a failure.
 const BACK_OFF: Duration = Duration::from_secs(1);
-/// The most shared reads for one look-up; it needs another one if a change is announced during the read.
+/// The most shared reads for one lookup; it needs another one if a change is announced during the read.
 const ATTEMPTS: usize = 3;
 /// The shortest `stale_if_error`: the feed is read four times a second, and time is counted in whole seconds.
 const SHORTEST_STALE: Duration = Duration::from_secs(2);
 /// moka rejects more than a thousand years.
 const LONGEST_TTL: Duration = Duration::from_secs(365 * 86_400);
 
-/// The outcomes of the look-ups of one kind.
+/// The outcomes of the lookups of one kind.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Answered from the cache.

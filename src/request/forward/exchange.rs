@@ -46,7 +46,7 @@ enum NoResponse {
     Failed(ForwardError),
 }
 
-/// Sends a request on a kept connection or a new one. It is sent again only if nothing of it was written: the API may act
+/// Sends a request on an idle connection or a new one. It is sent again only if nothing of it was written: the API may act
 /// on a request without a response.
 ///
 /// # Errors

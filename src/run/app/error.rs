@@ -28,7 +28,7 @@ use crate::{
 /// Why the program cannot start; each names the key at fault and the fix.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The store or the look-up.
+    /// The store or the lookup.
     #[error(transparent)]
     Store(#[from] StoreServiceError),
     /// The store does not respond.

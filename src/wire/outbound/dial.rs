@@ -42,7 +42,7 @@ impl Dialer {
     /// caller gives up.
     ///
     /// # Errors
-    /// That of the look-up, or of the last address.
+    /// That of the lookup, or of the last address.
     pub async fn connect(&self, host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
         let addresses = resolve::addresses(host, self.stale_addresses).await?;
         let remaining = deadline.saturating_duration_since(Instant::now());

@@ -1,6 +1,6 @@
 //! The addresses of names.
 //!
-//! The system's look-up blocks and cannot be cancelled, so each name has at most one under way, which all callers share,
+//! The system's lookup blocks and cannot be cancelled, so each name has at most one under way, which all callers share,
 //! and the process runs at most [`LOOK_UPS`] at once. While looking a name up fails or hangs, its last good
 //! addresses serve for a limited time.
 
@@ -19,11 +19,11 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// The most look-ups that run at once, each on a thread.
+/// The most lookups that run at once, each on a thread.
 const LOOK_UPS: usize = 4;
 /// The most names that are known at once.
 const NAMES: usize = 64;
-/// A look-up that takes longer counts as failing where there are earlier addresses.
+/// A lookup that takes longer counts as failing where there are earlier addresses.
 const LATE: Duration = Duration::from_millis(250);
 /// The age from which addresses no longer serve, even if looking up has begun to fail only now: another machine may have
 /// them.
@@ -39,7 +39,7 @@ pub(super) type Addresses = Arc<[SocketAddr]>;
 /// The system's; the name has no address.
 ///
 /// # Cancel safety
-/// The look-up goes on, and the next caller shares it.
+/// The lookup goes on, and the next caller shares it.
 pub async fn addresses(host: &str, stale: Duration) -> io::Result<Addresses> {
     static SYSTEM: LazyLock<Arc<Resolver>> = LazyLock::new(|| {
         Resolver::new(|host| Ok((host, 0).to_socket_addrs()?.collect::<Vec<_>>()))
@@ -50,7 +50,7 @@ pub async fn addresses(host: &str, stale: Duration) -> io::Result<Addresses> {
     }
 }
 
-/// The result of a look-up, which all its waiters get.
+/// The result of a lookup, which all its waiters get.
 type Outcome = Result<Addresses, (io::ErrorKind, Arc<str>)>;
 
 type LookUp = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
@@ -63,16 +63,16 @@ struct Resolver {
 
 #[derive(Default)]
 struct Name {
-    /// The last good addresses, and the time of their look-up.
+    /// The last good addresses, and the time of their lookup.
     good: Option<(Addresses, Instant)>,
-    /// The beginning of the first look-up that failed since then.
+    /// The beginning of the first lookup that failed since then.
     failing_since: Option<Instant>,
     under_way: Option<UnderWay>,
     /// It is logged that the last good addresses serve.
     is_reported: bool,
 }
 
-/// A look-up that has not ended.
+/// A lookup that has not ended.
 #[derive(Clone)]
 struct UnderWay {
     began: Instant,
@@ -95,7 +95,7 @@ impl Resolver {
         let ended = async {
             let outcome = under_way.outcome.wait_for(Option::is_some).await;
             let outcome = outcome.ok().and_then(|outcome| outcome.clone());
-            let lost = (io::ErrorKind::Other, "the look-up ended".into());
+            let lost = (io::ErrorKind::Other, "the lookup ended".into());
             outcome
                 .unwrap_or(Err(lost))
                 .map_err(|(kind, text)| io::Error::new(kind, &*text))
@@ -112,7 +112,7 @@ impl Resolver {
         }
     }
 
-    /// The look-up of the name that is under way, a new one if there is none, and the addresses that may serve in its
+    /// The lookup of the name that is under way, a new one if there is none, and the addresses that may serve in its
     /// place.
     fn join(
         self: &Arc<Self>,
@@ -224,7 +224,7 @@ mod tests {
 
     const STALE: Duration = Duration::from_secs(60);
 
-    /// A resolver whose look-ups each wait for a result from the test, and the number of those that run.
+    /// A resolver whose lookups each wait for a result from the test, and the number of those that run.
     fn resolver() -> (
         Arc<Resolver>,
         mpsc::Sender<io::Result<Vec<SocketAddr>>>,
@@ -242,7 +242,7 @@ mod tests {
         (resolver, sender, running)
     }
 
-    /// Moves the time while it waits; tokio does not do that beside a look-up.
+    /// Moves the time while it waits; tokio does not do that beside a lookup.
     async fn passing<T>(time: Duration, waits: impl Future<Output = T>) -> T {
         tokio::join!(waits, advance(time)).0
     }
@@ -269,7 +269,7 @@ mod tests {
         }
         // Nothing is cached: the next caller gets what the name has now.
         results.send(Ok(vec![address(2)])).unwrap();
-        // On a busy machine the look-up may be so late that the last good addresses serve meanwhile.
+        // On a busy machine the lookup may be so late that the last good addresses serve meanwhile.
         let second = async {
             loop {
                 let found = resolver.addresses("api.test", STALE).await.unwrap();

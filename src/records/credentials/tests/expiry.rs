@@ -236,7 +236,7 @@ async fn thread_local_token_counts_in_its_second_generation_and_cache() {
     }
     setup.clock.set(START);
     assert!(at_hand());
-    // Any announced change, also of another record, and also one that came during the look-up.
+    // Any announced change, also of another record, and also one that came during the lookup.
     setup.forget(&Change::AccessToken("u".into())).await;
     assert!(!at_hand());
     let before = moment();

@@ -46,11 +46,11 @@ async fn unknown_tokens_do_not_evict_good_entries() {
             .unwrap();
     }
     for number in 0..5_000 {
-        let stranger = format!("stranger{number}");
+        let unknown = format!("unknown{number}");
         assert!(
             setup
                 .cached
-                .access(stranger.as_bytes(), b"c")
+                .access(unknown.as_bytes(), b"c")
                 .await
                 .unwrap()
                 .is_none()
@@ -58,7 +58,7 @@ async fn unknown_tokens_do_not_evict_good_entries() {
         assert!(
             setup
                 .cached
-                .consumer(stranger.as_bytes())
+                .consumer(unknown.as_bytes())
                 .await
                 .unwrap()
                 .is_none()

@@ -233,8 +233,8 @@ fn host_chooses_and_the_scheme_only_between_two_of_one_host() {
         choose("other.example:8443", false).as_deref(),
         Some("https://other.example:8443")
     );
-    for stranger in words("other.example api.example. xapi.example api.example:8080") {
-        assert_eq!(choose(stranger, true), None, "{stranger}");
+    for other in words("other.example api.example. xapi.example api.example:8080") {
+        assert_eq!(choose(other, true), None, "{other}");
     }
 }
 
