@@ -1,9 +1,9 @@
 //! A user who is not asked again (`consent.remember`): what another site, another consumer or another user could make of it.
 //!
 //! Promise (Flow and pages): With `consent.remember = "same"` only a browser that goes to the page, in the session of the user
-//! who allowed the same to the same consumer, decides without a click. A frame, a picture, a script, a prefetch, a forged form, a
-//! session of another user and a planted cookie decide nothing, and a withdrawal ends the result of a decision under way. Also in
-//! `tests/acceptance/provider/remembered.rs`, `tests/store_contract/flow.rs`.
+//! who allowed the same, decides without a click: no frame, picture, script, prefetch, forged form, other session or planted
+//! cookie. A withdrawal ends the result of a decision under way. Also in `tests/acceptance/provider/remembered.rs`,
+//! `tests/store_contract/flow.rs`.
 
 use std::thread;
 

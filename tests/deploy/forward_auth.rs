@@ -2,9 +2,8 @@
 //!
 //! Promise (Storage and operation): Behind nginx, HAProxy, Caddy, Traefik, Envoy and Apache with forward-auth, over HTTP/1.1 and
 //! HTTP/2, the API gets the verified target and countersign's identity headers, but no trusted header of a caller, no OAuth
-//! credentials but those in a form and no cookie of countersign. Signed forms and hashed bodies pass Traefik, Envoy and HAProxy
-//! only as they were signed. `Connection`, an absolute URL, `//`, an unknown `X-Forwarded-*` name or a trailer changes nothing of
-//! this, but behind HAProxy the API gets trailers. Without a response of countersign the API gets nothing.
+//! credentials but those in a form and no cookie of countersign; nothing without a response of countersign. Signed forms and
+//! hashed bodies pass only as they were signed. Behind HAProxy the API gets trailers.
 
 mod bypasses;
 mod paths;

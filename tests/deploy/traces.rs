@@ -1,8 +1,8 @@
 //! Traces, as read by a collector that was written from the published protocol.
 //!
 //! Promise (Storage and operation): A trace has a span for each request and its steps, continues only the trace of a trusted
-//! caller, and contains no query, secret or token. If a collector fails, only its traces are lost; over https a collector without
-//! a trusted certificate gets none.
+//! caller, and contains no query, secret or token. If a collector fails, only its traces are lost; over https its certificate is
+//! verified.
 
 use std::{
     path::PathBuf,

@@ -2,8 +2,8 @@
 //! service manager.
 //!
 //! Promise (Storage and operation): With passed sockets a new process takes over from the old one under load: no connection is
-//! refused, open downloads and WebSockets continue, no nonce is lost, and no request passes in both processes. Also in
-//! `tests/http2/life.rs`, `src/records/nonce/tests/window.rs`.
+//! refused, open downloads and WebSockets continue, and no nonce is lost. Also in `tests/http2/life.rs`,
+//! `src/records/nonce/tests/window.rs`.
 //! Promise (Storage and operation): The process notifies the service manager when it is ready, reloads, stops and runs, but not
 //! while a worker hangs; `/healthz` is then 503 and names the worker.
 

@@ -1,7 +1,7 @@
 //! A reader of standard error that stalls: it must not stop requests.
 //!
-//! Promise (HTTP): A stalled reader of the log does not stop requests. Access lines are dropped first and audit records last, the
-//! log says how many are missing, and a clean stop writes the queue. Also in `src/telemetry/queue.rs`.
+//! Promise (HTTP): A stalled reader of the log does not stop requests. Access lines are dropped first and audit records last, and
+//! the log says how many are missing. Also in `src/telemetry/queue.rs`.
 
 use std::time::Duration;
 

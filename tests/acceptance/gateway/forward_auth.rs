@@ -1,9 +1,8 @@
 //! Decisions for another proxy that forwards the requests itself.
 //!
 //! Promise (Storage and operation): Forward-auth permits and rejects the same requests as the public listener, and a signed
-//! request passes only on one of them; no request is verified without the whole body that its signature covers. The access log
-//! has the caller's address from a trusted gateway. Also in `tests/acceptance/gateway/described_bodies.rs`,
-//! `tests/acceptance/gateway/forward_auth/without_an_api.rs`.
+//! request passes only on one of them; no request is verified without the whole body that its signature covers. Also in
+//! `tests/acceptance/gateway/described_bodies.rs`, `tests/acceptance/gateway/forward_auth/without_an_api.rs`.
 
 mod descriptions;
 mod without_an_api;

@@ -1,8 +1,8 @@
 //! Observe mode forwards, and never weakens what is enforced beside it.
 //!
-//! Promise (Permissions and identity): In observe mode every call is forwarded unchanged, also one that enforcing would reject,
-//! with the reason in the log. Rejected are only messages that two programs would frame differently, heads over their limits,
-//! bodies that do not arrive, and calls over a rate or in a brown-out.
+//! Promise (Permissions and identity): In observe mode every call is forwarded unchanged, except messages that two programs would
+//! frame differently, heads over their limits, bodies that do not arrive, and calls over a rate or in a brown-out; the log says
+//! what enforcing would reject.
 //! Promise (Permissions and identity): While all calls are observed, the API's own flow continues, and its calls are not listed
 //! as calls that enforcing would reject.
 //! Promise (Permissions and identity): If some operations are enforced and others observed, no spelling of path or method that an

@@ -5,7 +5,7 @@
 //!
 //! Promise (Flow and pages): axe-core finds no fault on any page, with contrast of level AAA, and AA in any colours of the
 //! operator, light or dark, at 320 to 1280 pixels, in both writing directions; the keyboard suffices, with and without
-//! JavaScript. With forced colours the main button has a different border; in print links show their addresses.
+//! JavaScript. Forced colours and print show all controls and links.
 
 use std::{cell::RefCell, process::Stdio, time::Instant};
 

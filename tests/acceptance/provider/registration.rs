@@ -3,8 +3,8 @@
 //! Promise (Flow and pages): A consumer that waits for approval, or was declined, is rejected as a disabled one; only an approval
 //! enables it, no command, import or form. Also in `tests/store_contract/consumers.rs`.
 //! Promise (Flow and pages): In no mode of `registration` a consumer has a sensitive permission that no operator has approved. A
-//! secret is shown once, users have bounds over all replicas, and each form is valid for one session, consumer and act, and
-//! registers once. Also in `tests/store_contract/registrations.rs`.
+//! secret is shown once, users have bounds over all replicas, and each form is valid for one session, consumer and act. Also in
+//! `tests/store_contract/registrations.rs`.
 
 use serde_json::Value;
 

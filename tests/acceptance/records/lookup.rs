@@ -1,7 +1,7 @@
 //! Records that an application of the provider keeps, and that are looked up at `store.lookup.url`.
 //!
 //! Promise (Permissions and identity): A record of the application that is not exactly the requested one, or has no secret, is
-//! not used. A response that is neither a valid record nor 404 causes 503, never 401, and the log names its cause.
+//! not used. An invalid response causes 503, never 401, and the log names its cause.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Access to operations: permissions and kinds of access.
 //!
 //! Promise (Permissions and identity): A call needs its permission in the token and in the consumer's current record.
-//! Promise (Permissions and identity): A signed call without a token, and one with a wrong signature, get the same response for
+//! Promise (Permissions and identity): A signed call without a token, or with a wrong signature, gets the same response for
 //! listed and unlisted paths, except for operations that admit `application`.
 //! Promise (Permissions and identity): With `operations.preflight = "forward"`, only CORS preflights without credentials pass, on
 //! paths that may be called, as anonymous. Also in `tests/acceptance/provider/cors.rs`.

@@ -1,8 +1,7 @@
 //! Which consumers need attention, and which need nobody any more.
 //!
 //! Promise (Console): A consumer leaves the list of those that need attention when a later call of it is accepted, or when it is
-//! disabled or enabled; a mistake in some calls only stays until it was absent for 26 hours. Also in
-//! `src/operator/reasons/after.rs`.
+//! disabled or enabled; a mistake in some calls only stays for 26 hours. Also in `src/operator/reasons/after.rs`.
 
 use super::*;
 

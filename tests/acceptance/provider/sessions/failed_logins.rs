@@ -2,8 +2,7 @@
 //!
 //! Promise (Flow and pages): Failed logins are limited for each pair of account and address (`login.max_failures`), and at ten
 //! times that for an address; no header, other spelling of the name, or other process on PostgreSQL evades this, and a caller at
-//! another address cannot lock a user out. By default 10 failures in 15 minutes pause one account from an address, and 100 all
-//! logins from there, for 30 s at first and at most 15 minutes. Also in `tests/acceptance/records/shared_nonces.rs`,
+//! another address cannot lock a user out. Also in `tests/acceptance/records/shared_nonces.rs`,
 //! `src/provider/login/throttle/tests.rs`.
 
 use super::*;
