@@ -39,7 +39,7 @@ pub struct Frame<'a> {
     /// The language was chosen by `ui_locales`: links keep it.
     is_asked: bool,
     here: Option<&'a Uri>,
-    /// The sites that may show the page in a frame of theirs, as sources of CSP; `None`: nobody may.
+    /// The sites that may show the page in a frame of theirs, as sources of CSP; `None`: no site may.
     pub(in crate::provider) ancestors: Option<&'a str>,
 }
 

@@ -73,7 +73,7 @@ pub enum VerifyRejection {
     #[error("unknown token")]
     TokenUnknown,
     /// The call needs an access token, and is rightly signed with a request token.
-    #[error("a request token in place of an access token")]
+    #[error("a request token instead of an access token")]
     RequestTokenHere,
     /// The token is expired.
     #[error("expired token")]

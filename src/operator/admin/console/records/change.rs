@@ -35,7 +35,7 @@ pub(in crate::operator::admin::console) struct PlannedChange {
     pub(in crate::operator::admin::console) fields: Vec<(&'static str, String)>,
     /// The button that makes it.
     pub(in crate::operator::admin::console) button: &'static str,
-    /// A form leads to it, to which a person may go back.
+    /// A form leads to it, to which an operator may go back.
     pub(in crate::operator::admin::console) may_change: bool,
     /// It ends something.
     pub(in crate::operator::admin::console) is_destructive: bool,

@@ -20,7 +20,7 @@ use crate::{
 /// The parameter of the token.
 pub(in crate::operator::admin::console) const PARAMETER: &str = "once";
 
-/// An invitation that nobody has used ends after this time.
+/// An unused invitation ends after this time.
 pub const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 /// The invitation that is open, if there is one: the SHA-256 of its token, and its end.
@@ -38,7 +38,7 @@ impl Invitation {
         Ok(token)
     }
 
-    /// Whether this is its token; it is none any more. Hashes are compared, so the time tells nothing about the token.
+    /// Whether this was its token, which is used once. Hashes are compared, so the time tells nothing about the token.
     pub(in crate::operator::admin::console) fn take(&self, token: &str, now: UnixTime) -> bool {
         let hash = id_hash(&Secret::from(token));
         let taken = self.0.lock().take_if(|(expected, _)| *expected == hash);
