@@ -34,7 +34,7 @@ impl ConfigArgs {
             .or_else(|| variable().map(PathBuf::from))
     }
 
-    /// Says on standard error which file is used, if nobody named one and the file of the package is there too. A command says it
+    /// Says on standard error which file is used, if none was named and the file of the package is there too. A command says it
     /// before it does anything, because the file tells it what to read and whom to send a token.
     pub(super) fn announce(&self) {
         let is_open = self.named().is_none() && Path::new(HERE).exists();
@@ -48,7 +48,7 @@ impl ConfigArgs {
     /// Loads the file and what the environment sets.
     ///
     /// # Errors
-    /// All problems of the configuration. A file that nobody named, and that another account can have written, is an error
+    /// All problems of the configuration. A file that was not named, and that another account can have written, is an error
     /// too: it tells the command what to read and whom to send a token.
     pub fn load(&self) -> Result<Config, ConfigErrors> {
         let path = self.path();
@@ -88,7 +88,7 @@ fn found<'p>(here: &'p Path, installed: &'p Path) -> &'p Path {
 /// Why another account than root and that of this process can have written the file, or have put it there.
 ///
 /// # Errors
-/// The file is not there any more.
+/// The file was removed.
 fn distrusted(file: &File, path: &Path, directory: &Path) -> io::Result<Option<String>> {
     const STICKY: u32 = 0o1000;
 

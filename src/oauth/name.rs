@@ -64,7 +64,7 @@ const fn is_skipped(byte: u8) -> bool {
     matches!(byte, 0..=b' ' | b'[' | b']')
 }
 
-/// Whether a name that is none of a protocol parameter may be read as that of one; without `oauth_` in front, as any name
+/// Whether a name that is not that of a protocol parameter may be read as one; without `oauth_` in front, as any name
 /// that has it.
 #[inline]
 pub(super) fn is_look_alike(name: &[u8]) -> bool {

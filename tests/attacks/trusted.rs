@@ -2,8 +2,8 @@
 //! names another host or none is refused.
 //!
 //! Promise (HTTP): A forwarded field counts only if a trusted proxy sent it and it is of the configured family; it never decides
-//! whether to verify. Also in `src/request/parse/origin/forwarded.rs`, `tests/attacks/identity.rs`, `tests/acceptance/wire/origins.rs`,
-//! `src/request/parse/origin/tests.rs`.
+//! whether to verify. Also in `src/request/parse/origin/forwarded.rs`, `tests/attacks/identity.rs`,
+//! `tests/acceptance/wire/origins.rs`, `src/request/parse/origin/tests.rs`.
 
 use crate::support::rows;
 use crate::{

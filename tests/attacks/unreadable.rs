@@ -1,4 +1,5 @@
-//! In front of an API that keeps its own check, a request that some provider could read as a signed one passes only if it was verified here.
+//! In front of an API that keeps its own check, a request that some provider could read as a signed one passes only if it was
+//! verified here.
 //!
 //! Promise (Signatures): A text that a provider could read as OAuth credentials, and that cannot be verified here, never reaches
 //! an API that keeps its own check.

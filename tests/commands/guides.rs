@@ -1,11 +1,10 @@
 //! The commands of the documents, run in order in one shell: `console` blocks print the shown output, `sh` blocks
 //! succeed. A script in `guides` prepares what the first command needs.
 //!
-//! Promise (Permissions and identity): A consumer can move from OAuth 1.0a to OAuth 2 while both work; each command of the guide prints
-//! what the guide shows.
+//! Promise (Permissions and identity): A consumer can move from OAuth 1.0a to OAuth 2 while both work; each command of the guide
+//! prints what the guide shows.
 //! Promise (Storage and operation): Every command in the documents for operators does what the document says; of commands for
-//! Docker and a cluster the other parts are tried; the commands of a migration run on a MariaDB and a PostgreSQL with the tables
-//! of the old systems.
+//! Docker and a cluster the other parts are tried; those of a migration run on a MariaDB and a PostgreSQL.
 
 use std::{
     collections::BTreeSet,

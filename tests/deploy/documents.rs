@@ -1,8 +1,8 @@
 //! The documents: their links, lengths, contents lists and index, `docs/errors.md` against the messages of the program,
 //! and files that a release needs.
 //!
-//! Promise (Storage and operation): Each `oauth_problem`, each status code name and each known mistake in a signature has a heading in
-//! the document of errors.
+//! Promise (Storage and operation): Each `oauth_problem`, each status code name and each known mistake in a signature has a
+//! heading in the document of errors.
 //! Promise (Storage and operation): The licence of each crate of the program is accepted, and its text is in package and image,
 //! as is that of the list of common passwords. Also in `tests/deploy/package.rs`.
 

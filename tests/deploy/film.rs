@@ -1,5 +1,5 @@
-//! The moving picture of the README, `docs/pictures/why.svg`: a wrong call, the command that says why, and the right call, with what
-//! the running program printed. `tests/pictures` writes it.
+//! The moving picture of the README, `docs/pictures/why.svg`: a wrong call, the command that says why, and the right call, with
+//! what the running program printed. `tests/pictures` writes it.
 //!
 //! Promise (Storage and operation): The moving picture of the README shows what the program prints.
 

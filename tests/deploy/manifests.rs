@@ -3,7 +3,8 @@
 //!
 //! Promise (Storage and operation): The Kubernetes manifests fit the schemas and the restricted Pod Security Standard, and their
 //! configuration is valid.
-//! Promise (Storage and operation): The Helm chart gives the objects of the replicas' manifests, and its schema rejects wrong values.
+//! Promise (Storage and operation): The Helm chart gives the objects of the replicas' manifests, and its schema rejects wrong
+//! values.
 
 use serde_json::Value;
 

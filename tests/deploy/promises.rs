@@ -1,7 +1,7 @@
 //! `docs/promises.md`, made from the heads of the test files.
 //!
-//! The head of a file has a line `Promise (GROUP): SENTENCE`, which may go on in the next lines, for each promise that the file tests. At its end it names
-//! the other files that test the promise: `` Also in `FILE`, `FILE`. ``
+//! The head of a file has a line `Promise (GROUP): SENTENCE`, which may go on in the next lines, for each promise that the file
+//! tests. At its end it names the other files that test the promise: `` Also in `FILE`, `FILE`. ``
 //!
 //! Promise (Sources and tests): Every file with tests has its promises in this list.
 

@@ -1,6 +1,7 @@
 //! `tests/run`: what it says before it installs anything, and what runs without an installation. `tests/Dockerfile`.
 //!
-//! Promise (Sources and tests): `tests/run` names what it installs and why, and asks on a terminal; `tests/run quick` installs nothing.
+//! Promise (Sources and tests): `tests/run` names what it installs and why, and asks on a terminal; `tests/run quick` installs
+//! nothing.
 
 use super::{file, printed, tool};
 

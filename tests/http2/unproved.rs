@@ -1,5 +1,5 @@
-//! Callers without credentials that leave everything half done, over both versions of HTTP, from one address and from sixteen: what they leave
-//! to others.
+//! Callers without credentials that leave everything half done, over both versions of HTTP, from one address and from sixteen:
+//! what they leave to others.
 //!
 //! Promise (HTTP): Requests without a proof take no permit of others. If all `limits.concurrent_requests` are taken, waiting
 //! requests without a proof make room until they are a quarter: first the one that has waited longest of the address that has

@@ -98,7 +98,7 @@ impl Explainer<'_> {
     }
 
     /// The secrets of what the request names, or the reason why there are none. For a developer a token that is unknown has
-    /// a secret that nobody knows.
+    /// a secret that is random.
     async fn known(
         &self,
         message: &RequestText,

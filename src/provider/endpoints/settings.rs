@@ -19,15 +19,18 @@ section! {
         user_id_parameter: String = "user_id", reload;
         /// The same for the user's name.
         screen_name_parameter: String = "screen_name", reload;
-        /// Further facts on the user there: "id", "name" or "display_name", also under another name, as in "fullname=display_name". Every consumer that users authorize gets them; unknown ones are left out.
+        /// Further facts on the user there: "id", "name" or "display_name", also under another name, as in
+        /// "fullname=display_name". Every consumer that users authorize gets them.
         #[serde(deserialize_with = "distinct")] profile: Vec<ProfileParameter> = [], reload;
-        /// The exchange gives out again the token that the user has allowed the consumer with the same permissions, if half of its life is left. Then programs that share the consumer's key share the token, and end it together.
+        /// The exchange gives out the same token again if the user has allowed the consumer one with the same permissions, and
+        /// half of its life is left. Programs that share the consumer's key then share the token, and end it together.
         reuse: bool = false, reload;
     }
 }
 
 section! {
-    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next gateway.
+    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next
+    /// gateway.
     ExchangeSettings["exchange"] {
         /// The recipient: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
@@ -42,7 +45,8 @@ section! {
     TokenLimitSettings["limits"] {
         /// Request tokens of one consumer that can still be exchanged; 429 past it.
         request_tokens_per_consumer: NonZeroU32 = 10_000, reload;
-        /// Access tokens that one user allows one consumer; past it those that were unused for longest end. Issued and imported ones do not count.
+        /// Access tokens that one user allows one consumer; past it those that were unused for longest end. Issued and imported
+        /// ones do not count.
         tokens_per_user: Option<NonZeroU32> [else "none": 10], reload;
     }
 }

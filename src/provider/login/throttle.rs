@@ -1,9 +1,9 @@
 //! Slows down the guessing of passwords: `login.max_failures`.
 //!
-//! Failures are counted by account together with address, and at ten times the limit by address; never by account
-//! alone, or an unauthenticated caller could cause a lockout. At the limit there is a pause of 30 seconds, after it one attempt, and
-//! each further failure doubles the pause, up to the period. A whole period after the last pause, or after the first
-//! failure if there was none, everything is forgotten. An IPv6 address counts by its /64, which is what one host gets.
+//! Failures are counted by account together with address, and at ten times the limit by address; never by account alone, or an
+//! unauthenticated caller could cause a lockout. At the limit there is a pause of 30 seconds, after it one attempt, and each
+//! further failure doubles the pause, up to the period. A whole period after the last pause, or after the first failure if there
+//! was none, everything is forgotten. An IPv6 address counts by its /64, which is what one host gets.
 //!
 //! An attempt is counted as a failure when it begins, and the count is taken back when the password is right, so that a
 //! hundred attempts at once count a hundred.

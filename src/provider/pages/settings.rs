@@ -26,7 +26,8 @@ pub const DEMANDS: [(&str, &str); 3] = [
 section! {
     /// The authorization page.
     AuthorizePageSettings["service"] {
-        /// Further names of the parameters oauth_token and oauth_consumer_key in the URL of the authorization page, each with the name of the parameter.
+        /// Further names of the parameters oauth_token and oauth_consumer_key in the URL of the authorization page, each with
+        /// the name of the parameter.
         page_parameters: PageParameters = {}, reload;
     }
 }
@@ -35,7 +36,8 @@ section! {
     /// The question to users whether a consumer may act for them.
     #[derive(Copy)]
     ConsentSettings["consent"] {
-        /// "never": each time; "same": a user who is logged in and has a valid token of the consumer with the same permissions or more goes back without it. docs/pages.md says when it is asked all the same.
+        /// "never": asked each time; "same": a logged-in user who has a valid token of the consumer with the same permissions or
+        /// more goes back without the question. docs/pages.md has the exceptions.
         remember: Remember = "never", reload;
     }
 }
@@ -72,7 +74,8 @@ section! {
     /// Consumers that users ask for on a page (mode=register); see docs/registration.md.
     #[derive(Copy)]
     RegistrationSettings["registration"] {
-        /// "approval": an operator decides on each. "open": one works at once, unless it asks for a sensitive permission. "closed": there is no such page.
+        /// "approval": an operator decides on each. "open": one works at once, unless it asks for a sensitive permission.
+        /// "closed": there is no such page.
         mode: RegistrationMode = "closed", reload;
         /// The consumers that one user has at once, and asks for within 24 hours.
         per_user: NonZeroU32 = 5, reload;

@@ -13,13 +13,17 @@ section! {
     NonceSettings["nonce"] {
         /// "local": this process alone; "shared": in the store or in nonce.url, for several replicas.
         scope: Option<NonceScope> [else "local with sqlite, else shared": "local"], restart;
-        /// A Redis or Valkey for shared nonces, beside store.backend = "postgres": redis://USER:PASSWORD@HOST/NUMBER, with rediss for TLS, redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST; ca, certificate and key name PEM files.
+        /// A Redis or Valkey for shared nonces, beside store.backend = "postgres": redis://USER:PASSWORD@HOST/NUMBER, with
+        /// rediss for TLS, redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST; ca, certificate and key name PEM
+        /// files.
         url: Option<StoreUrl> [else "none": "redis://nonces.internal"], restart;
-        /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and 16 on the disk.
+        /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and
+        /// 16 on the disk.
         max_entries: NonZeroU64 = 50_000_000, restart;
         /// The path of the nonce log, for restarts. One process at a time.
         path: Option<DataPath> [else "beside the SQLite file": "countersign.db.nonces"], restart;
-        /// When used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until no earlier request could be replayed, or "accept" them at once.
+        /// When used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until no earlier
+        /// request could be replayed, or "accept" them at once.
         on_lost: OnLost = "refuse", reload;
     }
 }

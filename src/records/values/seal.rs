@@ -2,7 +2,7 @@
 //!
 //! A stored secret is one tag byte and what follows it: `0` and the secret itself, or `2`, the id of the key (4 bytes), the
 //! nonce (12 bytes), the ciphertext and its tag (16 bytes). The name of the field and the key of its record are authenticated
-//! with it, so that nobody who can write to the store can put one record's secret into another. Nonces are random: one key
+//! with it, so that a writer of the store cannot put one record's secret into another. Nonces are random: one key
 //! is good for 2^32 secrets.
 //!
 //! The first key of the configuration seals, and all open. `rekey` seals every secret with the first key

@@ -52,19 +52,23 @@ const DROP_HEADERS: &str = r#"["X-Original-*", "X-Rewrite-URL", "X-HTTP-Method",
 section! {
     /// The API. One process serves one API; run several processes on one store for several APIs.
     UpstreamSettings["upstream"] {
-        /// http://, https:// or unix:/path.sock; a path goes before that of each request. The one key without a default. It may be absent where forward_auth.listen is set: then countersign decides and forwards nothing.
+        /// http://, https:// or unix:/path.sock; a path goes before that of each request. The one key without a default. It may
+        /// be absent if forward_auth.listen is set: then countersign decides and forwards nothing.
         api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000", unless "forward_auth.listen"], reload;
-        /// The time for which the last good addresses of its host serve while the name cannot be resolved. Each new connection asks for the addresses; all of them are tried.
+        /// The time for which the last good addresses of its host serve while the name cannot be resolved. Each new connection
+        /// resolves the name and tries all addresses.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_addresses: Duration = "60s", reload;
         /// Time to connect, for the addresses of the host together. An API that takes longer is down.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
         /// Time from the request's end to the response's head.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
-        /// The time for which the API may send nothing of a response whose head has come, such as between the events of a stream. Then the response ends, with the verdict gateway_timeout.
+        /// The time for which the API may be silent after the head of a response, such as between the events of a stream. Then
+        /// the response ends, with the verdict gateway_timeout.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] silence_timeout: Duration = "5m", reload;
         /// The time to keep an unused connection: less than the API's own, or requests meet connections that just closed.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
-        /// The age at which a connection is closed as soon as it is unused, less up to a tenth, so that another address of the host takes effect. A connection over HTTP/2 then gets no more requests.
+        /// The age at which an unused connection is closed, less up to a tenth, so that another address of the host takes effect.
+        /// A connection over HTTP/2 then gets no further requests.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] max_age: Duration = "10m", reload;
         /// Maximum of unused connections in each worker.
         max_idle: u32 = 128, reload;
@@ -72,14 +76,18 @@ section! {
         #[serde(deserialize_with = "count::<10_000, _>")] response_fields: NonZeroU32 = 200, reload;
         /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
         http2: bool = false, reload;
-        /// The case of field names over HTTP/1.1, to the API and to callers: "title" (Content-Type), or "preserve" for those that compare spellings (about an eighth more CPU).
+        /// The case of field names over HTTP/1.1, to the API and to callers: "title" (Content-Type), or "preserve" for those that
+        /// compare spellings (about an eighth more CPU time).
         header_case: HeaderCase = "title", reload;
         /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
         host: UpstreamHost = "public", reload;
-        /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links, and X-Forwarded-Prefix where the prefix of a public URL was taken off and api_url has no path.
+        /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links, and
+        /// X-Forwarded-Prefix if the prefix of a public URL was taken off and api_url has no path.
         forwarded: bool = true, reload;
-        /// Header fields of callers that are dropped, in every spelling that an API may take for them: those that would make it undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
-        /// A list replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
+        /// Header fields of callers that are dropped, in every spelling that an API may take for them: they could make it undo
+        /// the decision, or believe an identity, an address or a certificate. "*" at the end of a name matches any rest. A list
+        /// replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a
+        /// list of your own without it.
         drop_headers: DroppedHeaders [default DROP_HEADERS], reload;
     }
 }

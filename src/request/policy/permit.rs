@@ -129,8 +129,8 @@ impl Permit {
     /// Permits a request without credentials, if the operation is open to everyone.
     ///
     /// # Errors
-    /// [`PolicyRejection::NoCredentials`] wherever it is not: an unauthenticated caller does not learn what exists, nor with which methods.
-    /// [`PolicyRejection::MethodNotAllowed`] only where one of the listed methods is open to everyone, and
+    /// [`PolicyRejection::NoCredentials`] wherever it is not: an unauthenticated caller does not learn what exists, nor with
+    /// which methods. [`PolicyRejection::MethodNotAllowed`] only where one of the listed methods is open to everyone, and
     /// [`PolicyRejection::NotPermitted`] only where the operation is, but not from the caller's address.
     pub fn for_anonymous(call: &Call<'_>) -> Result<Self, PolicyRejection> {
         if !call.found.access().admits(CallerKind::Anonymous) {

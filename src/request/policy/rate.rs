@@ -40,7 +40,7 @@ pub struct ConsumerRates {
     /// The rate of a consumer that has none of its own.
     default: Option<Rate>,
     started: Instant,
-    /// By the hash of the consumer's key, keyed at random, so that nobody can choose keys of one hash. A million consumers
+    /// By the hash of the consumer's key, keyed at random, so that keys of one hash cannot be chosen. A million consumers
     /// have a million buckets, which take 50 bytes each here.
     buckets: Arc<Sharded<Bucket>>,
     hasher: RandomState,

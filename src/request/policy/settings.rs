@@ -30,7 +30,8 @@ use crate::{
 section! {
     /// Settings of all operations.
     UnlistedSettings["operations"] {
-        /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous"; "nobody" is the empty list.
+        /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous";
+        /// "nobody" is the empty list.
         unlisted: Option<Unlisted> [else "consumer, application and anonymous where service.role is \"guard\"; else consumer while there is no [[operation]], else nobody": ["consumer", "application"]], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
         forbidden_status: u16 = 404, reload;
@@ -40,16 +41,20 @@ section! {
 section! {
     /// One protected operation. The most specific pattern wins; a listed path with an unlisted method is 405.
     OperationSettings["operation", list] {
-        /// {name} is one segment, {*rest} is the rest. /members/ with a slash at the end is another path than /members, and /members/{*rest} matches the first, not the second; a {*rest} may end in a slash or not. A path that differs from a narrower pattern in nothing else is rejected (paths.similar).
+        /// {name} is one segment, {*rest} is the rest, which may end in a slash. /members/ is another path than /members;
+        /// /members/{*rest} matches only the first. A path that differs from a narrower pattern in nothing else is rejected
+        /// (paths.similar).
         path: PathPattern [required: "/members/{id}"], reload;
         /// GET covers HEAD.
         #[serde(default, deserialize_with = "filled")] methods: Vec<Method> [else "every method": ["GET"]], reload;
         /// The token and the consumer must both have it.
         #[serde(default, deserialize_with = "optional")]
         permission: Option<Permission> [else "none is needed": "members.read"], reload;
-        /// Callers allowed: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in directly), "anonymous".
+        /// Callers allowed: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in
+        /// directly), "anonymous".
         #[serde(deserialize_with = "filled")] access: Vec<CallerKind> = ["consumer"], reload;
-        /// Networks from which it may be called, by every kind of caller; checked after the credentials, as a permission is. From a trusted proxy the address that it reports counts; without one the call is rejected.
+        /// Networks from which it may be called, by every kind of caller; checked after the credentials. From a trusted proxy the
+        /// address that it reports counts; without one the call is rejected.
         #[serde(default, deserialize_with = "filled")] from: Vec<IpNet> [else "everywhere": ["10.0.0.0/8"]], reload;
         /// "enforce" or "observe" for this operation alone.
         enforcement: Option<Enforcement> [else "signature.enforcement": "observe"], reload;
@@ -58,7 +63,8 @@ section! {
         upgrade: Vec<UpgradeProtocol> [else "none": ["websocket"]], reload;
         /// "required": a body that is not a form needs oauth_body_hash, else it is not signed. A consumer can have the same.
         body_hash: BodyHash = "optional", reload;
-        /// The error that a consumer's clock may have here, either way, such as "90m" for LTI launches. Nonces are remembered for twice the longest of these windows.
+        /// The error that a consumer's clock may have here, either way, such as "90m" for LTI launches. Nonces are kept for twice
+        /// the longest of these windows.
         #[serde(default, deserialize_with = "optional_seconds::<DAY, _>")]
         timestamp_window: Option<Duration> [else "signature.timestamp_window": "90m"], reload;
         /// Time from the request's end to the response's head here, such as "10m" for long polls.
@@ -67,13 +73,19 @@ section! {
         /// The time for which the API may send nothing of a response here, such as "1h" for a stream of rare events.
         #[serde(default, deserialize_with = "optional_duration::<1, LONGEST, _>")]
         silence_timeout: Option<Duration> [else "upstream.silence_timeout": "1h"], reload;
-        /// Lets the oauth_ credentials of this operation's calls go on to the API untouched, or not. Libraries of LTI tools read oauth_consumer_key from the form.
+        /// Lets the oauth_ credentials of this operation's calls go on to the API, or not. Libraries of LTI tools read
+        /// oauth_consumer_key from the form.
         forward_authorization: Option<bool> [else "identity.forward_authorization": true], reload;
-        /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own copies are dropped on every path. A parameter that is absent, repeated with another value, longer than 4096 bytes or not fit for a field is left out.
+        /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own
+        /// fields of these names are dropped on every path. A parameter is left out if it is absent, repeated with another value,
+        /// longer than 4096 bytes or not fit for a field.
         headers: ParameterHeaders = {}, reload;
-        /// true: browsers post their forms here, as for an LTI launch. If such a form is rejected, or the API fails, its user gets a page in the language of the launch or of the browser that says what to do; other callers get the usual response.
+        /// true: browsers post their forms here, as for an LTI launch. If such a form is rejected, or the API fails, the user
+        /// gets a page that says what to do, in the language of the launch or of the browser; other callers get the usual
+        /// response.
         launch: bool = false, reload;
-        /// The sites that may show the page of a failed launch in a frame. A launch that is rejected under a right signature goes back to its launch_presentation_return_url with lti_errormsg and lti_errorlog instead, if that is on one of them.
+        /// The sites that may show the page of a failed launch in a frame. A rejected launch with a right signature goes back to
+        /// its launch_presentation_return_url with lti_errormsg and lti_errorlog instead, if that is on one of them.
         #[serde(default, deserialize_with = "filled")]
         framed_by: Vec<FrameAncestor> [else "none: no site may frame it, and it goes back nowhere": ["https://lms.example", "https://*.lms.example"]], reload;
     }
@@ -83,13 +95,21 @@ section! {
     /// Paths that an API may take for others, where there are operations.
     #[derive(Copy)]
     PathSettings["paths"] {
-        /// Some APIs ignore letter case, white space or a dot at the end of a segment, the slash at the end of a path, or an extension there, and so read a path as one of a more specific pattern. List a path such as /list.json beside /list to permit it. Some also take the method from a parameter _method. "reject" refuses such a call like one that nobody may make; "wider" treats it as what it matches, for an API that compares paths exactly and ignores this parameter.
+        /// Some APIs ignore letter case, white space or a dot at the end of a segment, a slash or an extension at the end of a
+        /// path, and so read a path as one of a more specific pattern. Some also take the method from a parameter _method.
+        /// "reject" rejects such a call; to permit a path such as /list.json, list it beside /list. "wider" treats the call as
+        /// what it matches, for an API that compares paths exactly and ignores this parameter.
         similar: Similar = "reject", reload;
-        /// %2F, %5C, %25 and %3B in a path. "reject" refuses the path; "data" keeps them in their segment, for an API that splits a path at its slashes before it decodes it, once. {name} matches the segment whole. With "data", here and below, a path stays rejected if an API that reads it otherwise finds in it an operation that asks more of the caller, unless similar is "wider", or a dot segment.
+        /// %2F, %5C, %25 and %3B in a path. "reject" rejects the path; "data" keeps them in their segment, which {name} matches
+        /// whole, for an API that splits a path at its slashes before it decodes it, once. With "data", here and below, a path is
+        /// still rejected if another reading of it has a dot segment, or leads to an operation that asks more of the caller
+        /// (unless similar is "wider").
         encoded: Ambiguous = "reject", reload;
-        /// A ; in a path, with what follows it in its segment: "reject" or, for an API that takes it for a part of the segment, "data". A literal does not match a segment with parameters; list /{name}, or the parameters too.
+        /// A ; in a path, with the rest of its segment: "reject" or, for an API that takes it for a part of the segment, "data".
+        /// A literal does not match a segment with parameters; list /{name}, or the parameters too.
         parameters: Ambiguous = "reject", reload;
-        /// Two slashes in succession: "reject" or, for an API that takes nothing between them for a segment, "data". {name} matches it, and so does the pattern //v1/{name}.
+        /// Two slashes in succession: "reject" or, for an API that takes nothing between them for a segment, "data". {name}
+        /// matches it, and so does the pattern //v1/{name}.
         empty_segments: Ambiguous = "reject", reload;
     }
 }

@@ -234,7 +234,7 @@ impl CallRecord<'_> {
             && !self.is_from_page()
     }
 
-    /// Whether a person sent it from a page of this service.
+    /// Whether a user sent it from a page of this service.
     pub fn is_from_page(&self) -> bool {
         self.operation.as_deref() == Some(PAGE)
     }

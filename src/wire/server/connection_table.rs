@@ -52,7 +52,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// The time for which it is spared if its network has no more connections than that of the newcomer: what it waits for
+    /// The time for which it is spared if its network has at most as many connections as that of the new one: what it waits for
     /// may be on its way, and many callers send the next request soon.
     const fn spared(self) -> Duration {
         match self {

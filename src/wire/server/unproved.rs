@@ -218,7 +218,7 @@ mod tests {
             .map(|last| unproved.enter(Some(IpAddr::from([192, 0, 2, last])), &context));
         let numbers = Vec::from_iter(numbers);
         assert!(unproved.make_room(8));
-        assert!(!unproved.make_room(8), "no more than eight wait");
+        assert!(!unproved.make_room(8), "at most eight wait");
         let waits = numbers
             .iter()
             .map(|&number| unproved.wait(number, &context));

@@ -7,8 +7,8 @@
 //! `tests/acceptance/provider/sessions.rs`, `src/records/credentials/tests`.
 //! Promise (Storage and operation): A call signed with the previous secret during the grace period is marked in its log line and
 //! counted.
-//! Promise (Storage and operation): Each change by a command is in the log of every `serve` on the store, once, with the account that
-//! ran it. Also in `tests/store_contract/changes.rs`.
+//! Promise (Storage and operation): Each change by a command is in the log of every `serve` on the store, once, with the account
+//! that ran it. Also in `tests/store_contract/changes.rs`.
 
 use crate::support::{
     Call, Consumer, PATIENCE, Postgres, Proxy, Scene, Upstream, free_port, has, legs::asks, until,

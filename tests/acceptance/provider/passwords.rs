@@ -4,8 +4,8 @@
 //! for all; the first login replaces them. Also in `tests/store_contract/transfer.rs`, `src/provider/login/stored.rs`.
 //! Promise (Flow and pages): With local accounts a login takes the same time whether the name is unknown, local, imported or
 //! disabled. The program wipes its own copies of a password, also with `login.url`. Also in `src/provider/login/password.rs`.
-//! Promise (Flow and pages): One address, or IPv6 /64, takes at most a quarter of the password checks that may run or wait. Also in
-//! `tests/acceptance/provider/outside_login.rs`, `src/provider/login/pending_checks.rs`.
+//! Promise (Flow and pages): One address, or IPv6 /64, takes at most a quarter of the password checks that may run or wait. Also
+//! in `tests/acceptance/provider/outside_login.rs`, `src/provider/login/pending_checks.rs`.
 
 use std::{os::unix::fs::FileExt, sync::mpsc::channel, thread, time::Duration};
 

@@ -1,10 +1,10 @@
 //! A launch that a browser posts for its user and that fails ends on a page for a person, which only the named sites may frame,
 //! or, under a right signature, at the platform; it never leads to another address.
 //!
-//! Promise (Permissions and identity): A launch in a browser that fails ends on a page with the same words for every failure,
-//! which only the named sites may frame; no other page may be framed. Also in `tests/deploy/lti.rs`.
-//! Promise (Permissions and identity): A failed launch leads only to an address on a named site that a right signature covers. Also in
-//! `src/request/policy/frame_ancestors.rs`.
+//! Promise (Permissions and identity): A launch in a browser that fails ends on a page with the same words for every failure, the
+//! only page that may be framed, by the named sites. Also in `tests/deploy/lti.rs`.
+//! Promise (Permissions and identity): A failed launch leads only to an address on a named site that a right signature covers.
+//! Also in `src/request/policy/frame_ancestors.rs`.
 
 use crate::support::{
     Answer, Call, Placement, Proxy, Reply, Scene, Upstream, Visitor,

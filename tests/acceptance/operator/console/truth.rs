@@ -4,7 +4,8 @@
 //! failed calls; rejections and latency are of the answered calls. Also in `src/operator/admin/console/calls/minute.rs`.
 //! Promise (Console): Each statement about a record is on its page only while it is true.
 //! Promise (Console): Each kept call has a page with its path, reason, proof, token and base strings, to which every row leads.
-//! Promise (Console): The audit page has the values before and after each change, starts, and changes of the configuration, by time.
+//! Promise (Console): The audit page has the values before and after each change, starts, and changes of the configuration, by
+//! time.
 //! Promise (Console): What enforcing would break is counted while calls are only observed, and a time below an hour is named too
 //! short.
 //! Promise (Flow and pages): A denial names the access that remains, with the button that ends it.
