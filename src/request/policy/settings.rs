@@ -32,7 +32,7 @@ section! {
     UnlistedSettings["operations"] {
         /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous";
         /// "nobody" is the empty list.
-        unlisted: Option<Unlisted> [else "consumer, application and anonymous where service.role is \"guard\"; else consumer while there is no [[operation]], else nobody": ["consumer", "application"]], reload;
+        unlisted: Option<Unlisted> [else "consumer, application and anonymous where service.role is \"guard\"; else consumer while there is no [[operation]], else \"nobody\"": ["consumer", "application"]], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
         forbidden_status: u16 = 404, reload;
     }
@@ -147,7 +147,7 @@ pub enum Ambiguous {
 impl UnlistedSettings {
     /// Who may call what no `[[operation]]` lists: as written, else whoever an API that is the provider itself may have to
     /// serve, else
-    /// `consumer` while there is no `[[operation]]`, and nobody from then on.
+    /// `consumer` while there is no `[[operation]]`, and `"nobody"` from then on.
     pub fn kinds(&self, listed: &[OperationSettings], role: Role) -> &[CallerKind] {
         use CallerKind::{Anonymous, Application, Consumer};
         match &self.unlisted {
@@ -251,7 +251,7 @@ impl<'de> Deserialize<'de> for Unlisted {
     }
 }
 
-/// One item of [`Unlisted`]; `None`: nobody.
+/// One item of [`Unlisted`]; `None`: no caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UnlistedKind(Option<CallerKind>);
 

@@ -2,8 +2,8 @@
 //! body, for the store, or for a caller who reads the response.
 //!
 //! How long such a wait lasts is up to the caller, or to a store that is slow. So where all places are taken, a request
-//! that waits makes room for another one: the one that has waited longest of the network that has most is dropped, until no
-//! more than a quarter of all wait. A call that is proved is never dropped, and neither is one that is being decided on or
+//! that waits makes room for another one: the one that has waited longest of the network that has most is dropped, until at
+//! most a quarter of all wait. A call that is proved is never dropped, and neither is one that is being decided on or
 //! waits for the API.
 
 use std::{

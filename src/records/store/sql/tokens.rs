@@ -257,8 +257,8 @@ impl Store {
 }
 
 /// Finds the access tokens that a user has allowed a consumer here, and what they were shown of it: those that are valid at
-/// `now`, and were used or issued after `used_after`; the last used ones, if there are very many. Nobody else ends them
-/// before this transaction is over.
+/// `now`, and were used or issued after `used_after`; the last used ones, if there are very many. No other transaction
+/// ends them before this one is over.
 pub(super) async fn allowed(
     tx: &mut Tx,
     (user, consumer): (&UserId, &ConsumerKey),
