@@ -1,5 +1,5 @@
-//! Attacks on the page by which the developer of a consumer sees its rejected calls: forged and foreign links, markup in everything that
-//! is shown, other sites, forms of strangers, guesses, and what the page could tell of others.
+//! Attacks on the page by which the developer of a consumer sees its rejected calls: forged and foreign links, markup in
+//! everything that is shown, other sites, forms of strangers, guesses, and what the page could tell of others.
 //!
 //! Promise (Console): The link of a developer shows the rejections of one consumer for 24 hours, on every replica and after a
 //! restart. It ends when it is revoked, the consumer is disabled, its secret is replaced without a grace period, or an operator

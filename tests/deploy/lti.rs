@@ -1,7 +1,8 @@
 //! A real LTI 1.1 tool behind countersign, launched by a platform of another library in Chromium, in a frame; and partners that
 //! sign their posts by libraries.
 //!
-//! Promise (Permissions and identity): Real LTI libraries launch a real tool, report scores and sign queries of JSON posts, unchanged.
+//! Promise (Permissions and identity): Real LTI libraries launch a real tool, report scores and sign queries of JSON posts,
+//! unchanged.
 
 use std::{
     io::{BufRead as _, BufReader},

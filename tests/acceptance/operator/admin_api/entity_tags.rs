@@ -1,6 +1,7 @@
 //! Changes for the state of a record that the caller knows.
 //!
-//! Promise (Admin API): A change for an outdated state of the record is not made (`If-Match`); a use of the record does not outdate it.
+//! Promise (Admin API): A change for an outdated state of the record is not made (`If-Match`); a use of the record does not
+//! outdate it.
 
 use super::*;
 
