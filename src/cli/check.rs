@@ -39,10 +39,14 @@ use crate::{
     },
     run::{
         app::{
-            self, StartError, api_loop,
-            certificates::Certificate,
-            inspect::{self, OpenTo, Severity},
-            live, paths,
+            self, StartError,
+            files::{
+                certificates::Certificate,
+                inspect::{self, OpenTo, Severity},
+                paths,
+            },
+            listeners::api_loop,
+            live,
             services::{self, NonceServiceError, StoreServiceError},
             traces,
         },

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::context::{CommandError, ConfigArgs, Output};
-use crate::{run::app::api_loop, wire::address::ListenAddress};
+use crate::{run::app::listeners::api_loop, wire::address::ListenAddress};
 
 /// Asks the running process; exit code 0 if it is healthy, else 1, or 2 if the configuration is invalid.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
     base::memory,
-    run::app::{App, Reload, StartError, sockets::Sockets},
+    run::app::{App, Reload, StartError, listeners::sockets::Sockets},
     telemetry::log,
 };
 

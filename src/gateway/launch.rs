@@ -14,10 +14,7 @@ use crate::{
     },
     request::{
         parse::signed::{Collected, is_form},
-        policy::{
-            frame_ancestors::FrameAncestors,
-            operations::{Found, Operation},
-        },
+        policy::operations::{Found, Operation, frame_ancestors::FrameAncestors},
         verify::VerifyRejection,
     },
 };

@@ -49,11 +49,13 @@ use countersign::{
     },
     wire::{
         server::{
-            buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
+            caller::{
+                buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
+                connection_table::ConnectionEntry,
+                unproved,
+            },
             connection,
-            connection_table::ConnectionEntry,
             handler::Handler,
-            unproved,
         },
         stream::Stream,
         watched::WatchedStream,

@@ -12,8 +12,7 @@ use crate::{
     },
     telemetry::metrics::Verdict,
     wire::server::{
-        buffered::Shares,
-        caller_stream::Limits,
+        caller::{buffered::Shares, stream::Limits},
         handler::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},

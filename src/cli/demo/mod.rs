@@ -42,7 +42,7 @@ use crate::{
     provider::login::password,
     records::values::record::{AccessToken, Consumer, Dialect},
     run::{
-        app::{App, StartError, services::Services, sockets::Sockets},
+        app::{App, StartError, listeners::sockets::Sockets, services::Services},
         config,
     },
     telemetry::log,

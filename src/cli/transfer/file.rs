@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::{
     cli::context::CommandError, records::values::transfer::TransferError,
-    run::app::paths::directory,
+    run::app::files::paths::directory,
 };
 
 /// Checks that `path` may be written, before the work is done for nothing. Only a file is ever replaced.

@@ -32,7 +32,7 @@ use crate::{
         },
     },
     run::app::{
-        paths::directory,
+        files::paths::directory,
         services::{self, StoreServiceError},
     },
 };

@@ -32,7 +32,10 @@ use crate::{
         route::{ApiCall, RouteRejection},
         verify::Verification,
     },
-    wire::server::{buffered::API_FORMS, caller_stream::CallerStream, rejection::BodyRejection},
+    wire::server::{
+        caller::{buffered::API_FORMS, stream::CallerStream},
+        rejection::BodyRejection,
+    },
 };
 
 pub use self::receive::{Received, receive};

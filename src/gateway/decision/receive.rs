@@ -15,7 +15,7 @@ use crate::{
         },
         route::{self, Route},
     },
-    wire::server::caller_stream::CallerStream,
+    wire::server::caller::stream::CallerStream,
 };
 
 /// A head that keeps the rules of HTTP.

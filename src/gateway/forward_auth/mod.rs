@@ -36,8 +36,10 @@ use crate::{
     telemetry::request_id::X_REQUEST_ID,
     wire::{
         server::{
-            buffered::API_FORMS,
-            caller_stream::{CallerStream, Limits},
+            caller::{
+                buffered::API_FORMS,
+                stream::{CallerStream, Limits},
+            },
             handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},

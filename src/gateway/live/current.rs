@@ -10,7 +10,7 @@ use super::{Live, Served, Shared};
 use crate::{
     request::forward::pool::Pool,
     telemetry::metrics::{KnownOperation, Metrics},
-    wire::server::caller_stream::Limits,
+    wire::server::caller::stream::Limits,
 };
 
 /// The live configuration as one worker uses it.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::Current;
 use crate::{
     base::peer,
-    wire::server::{caller_stream::CallerStream, unproved},
+    wire::server::caller::{stream::CallerStream, unproved},
 };
 
 /// A request that is being served. It counts until this is dropped.

@@ -18,7 +18,7 @@ use crate::{
         parse::origin::Origins,
         route::{self},
     },
-    wire::server::caller_stream::Limits,
+    wire::server::caller::stream::Limits,
 };
 
 pub use self::{

@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::Phase;
-use crate::{base::cold, provider::respond::Failure, wire::server::caller_stream::CallerStream};
+use crate::{base::cold, provider::respond::Failure, wire::server::caller::stream::CallerStream};
 
 /// The decisions of a worker that wait. They may still use nonces and the store.
 pub struct Waiting {

@@ -34,7 +34,7 @@ use crate::{
         route::RouteRejection,
     },
     telemetry::traces::Trace,
-    wire::server::{caller_stream::CallerStream, request::RequestBody, response::ResponseBody},
+    wire::server::{caller::stream::CallerStream, request::RequestBody, response::ResponseBody},
 };
 
 /// The response of the API, whose body is still to come.

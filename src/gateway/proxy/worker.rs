@@ -34,7 +34,7 @@ use crate::{
         traces::Traces,
     },
     wire::server::{
-        caller_stream::{CallerStream, Limits},
+        caller::stream::{CallerStream, Limits},
         handler::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},

@@ -53,7 +53,7 @@ use crate::{
     },
     wire::{
         server::{
-            caller_stream::Limits,
+            caller::stream::Limits,
             handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},

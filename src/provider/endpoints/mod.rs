@@ -31,7 +31,7 @@ use crate::{
         route::{self, TokenCall},
         verify::{self, Purpose, Verifier, VerifyFault, VerifyRules},
     },
-    wire::server::{buffered::API_FORMS, request::RequestBody},
+    wire::server::{caller::buffered::API_FORMS, request::RequestBody},
 };
 
 /// The parameter of a token response with the seconds until the token ends (OAuth Session 1.0).

@@ -18,7 +18,7 @@ use super::{
     response::drop_fields,
 };
 use crate::wire::server::{
-    caller_stream::{CallerStream, Upload},
+    caller::stream::{CallerStream, Upload},
     response::{Cut, ResponseBody},
 };
 

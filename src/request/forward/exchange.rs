@@ -25,7 +25,7 @@ use crate::{
     telemetry::causes::causes,
     wire::{
         server::{
-            caller_stream::{CallerStream, Upload},
+            caller::stream::{CallerStream, Upload},
             rejection::BodyRejection,
         },
         written_head::stand_in,

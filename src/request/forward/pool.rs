@@ -35,7 +35,7 @@ use crate::{
     wire::{
         body::Pieces,
         outbound::{Dialer, tls::ClientTls},
-        server::{caller_stream::HeaderCase, request::RequestBody},
+        server::{caller::stream::HeaderCase, request::RequestBody},
         stream::{HTTP2, HandshakeError, Stream, Unread},
         watched::{Watch, WatchedStream},
     },

@@ -28,7 +28,7 @@ use crate::{
         request_id::X_REQUEST_ID,
         traces::{TRACEPARENT, ToApi},
     },
-    wire::{server::caller_stream::CallerStream, written_head::WrittenHead},
+    wire::{server::caller::stream::CallerStream, written_head::WrittenHead},
 };
 
 /// See [`X_FORWARDED_FOR`].

@@ -24,7 +24,7 @@ use crate::{
             Dialer,
             tls::{ClientTls, UpstreamTlsParams, client_config},
         },
-        server::{caller_stream::HeaderCase, tls::TlsError},
+        server::{caller::stream::HeaderCase, tls::TlsError},
         url::origin::{HttpUrl, authority},
     },
 };

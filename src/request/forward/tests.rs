@@ -13,7 +13,7 @@ use crate::{
             settings::{FlowAt, FlowSettings, Role},
         },
     },
-    wire::{outbound::Dialer, server::caller_stream::HeaderCase, url::origin::HttpUrl},
+    wire::{outbound::Dialer, server::caller::stream::HeaderCase, url::origin::HttpUrl},
 };
 
 pub(super) fn params() -> ForwardParams {

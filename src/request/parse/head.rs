@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, header, request::Parts};
 use super::{ParseRejection, origin::RequestOrigin, target::RequestTarget};
 use crate::{
     base::http_fields::{NameFilter, all, named_by_connection, single},
-    wire::server::caller_stream::Limits,
+    wire::server::caller::stream::Limits,
 };
 
 /// The head of a request as the steps read it.

@@ -22,8 +22,10 @@ use crate::{
     },
     request::bearer,
     wire::server::{
-        buffered::{Reservation, Shares},
-        caller_stream::Limits,
+        caller::{
+            buffered::{Reservation, Shares},
+            stream::Limits,
+        },
         rejection::BodyRejection,
     },
 };

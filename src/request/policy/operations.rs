@@ -1,5 +1,12 @@
 //! The protected operations, and which of them a request matches.
 
+pub mod caller_rules;
+pub mod frame_ancestors;
+pub mod pattern;
+pub(in crate::request::policy) mod readings;
+pub(in crate::request::policy) mod similar;
+pub(in crate::request::policy) mod trie;
+
 use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 
 use http::{HeaderName, HeaderValue};
@@ -7,15 +14,22 @@ use http::{HeaderName, HeaderValue};
 use super::{
     PolicyRejection, UnmetRule,
     access::Access,
-    caller_rules::CallerRules,
-    frame_ancestors::FrameAncestors,
     path::{AmbiguousPath, MatchablePath, SegmentData, matchable},
-    pattern::PathPattern,
-    readings::readings,
-    similar::{folded, without_extension},
-    trie::PathNode,
 };
-use crate::{base::names::Permission, request::parse::caller_facts::CallerFacts};
+use crate::{
+    base::names::Permission,
+    request::{
+        parse::caller_facts::CallerFacts,
+        policy::operations::{
+            caller_rules::CallerRules,
+            frame_ancestors::FrameAncestors,
+            pattern::PathPattern,
+            readings::readings,
+            similar::{folded, without_extension},
+            trie::PathNode,
+        },
+    },
+};
 
 /// The longest value of a parameter that goes on as a header field, in bytes: servers limit the head of a request.
 const MAX_HEADER_BYTES: usize = 4_096;

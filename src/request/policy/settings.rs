@@ -9,11 +9,8 @@ use serde_json::json;
 
 use super::{
     access::{Access, CallerKind},
-    caller_rules::CallerRules,
-    frame_ancestors::{FrameAncestor, FrameAncestors},
     operations::{ApiTimeouts, Operation, Operations, ParameterHeader, Similar},
     path::SegmentData,
-    pattern::PathPattern,
 };
 use crate::{
     base::{
@@ -24,7 +21,15 @@ use crate::{
         },
     },
     records::values::record::BodyHash,
-    request::{route::settings::Role, verify::settings::Enforcement},
+    request::{
+        policy::operations::{
+            caller_rules::CallerRules,
+            frame_ancestors::{FrameAncestor, FrameAncestors},
+            pattern::PathPattern,
+        },
+        route::settings::Role,
+        verify::settings::Enforcement,
+    },
 };
 
 section! {

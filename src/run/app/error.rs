@@ -6,9 +6,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::{
-    api_loop::ApiIsOurs,
     services::{NonceServiceError, StoreServiceError},
-    sockets::SocketError,
     traces::TracesError,
 };
 use crate::{
@@ -20,7 +18,10 @@ use crate::{
         values::{OpenProblem, StoreError, StoreOpenError},
     },
     request::bearer,
-    run::config::Config,
+    run::{
+        app::listeners::{api_loop::ApiIsOurs, sockets::SocketError},
+        config::Config,
+    },
     telemetry::conditions::Condition,
     wire::server::tls::TlsError,
 };

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use super::{StartError, descriptors, services::Services};
+use super::{StartError, services::Services};
 use crate::{
     base::language::PageFileError,
     gateway::{authorize::Authorizer, cors::Cors, live::Live, settings::Preflight},
@@ -30,7 +30,7 @@ use crate::{
         route,
         verify::{Advice, VerifyRules},
     },
-    run::config::Config,
+    run::{app::listeners::descriptors, config::Config},
     wire::{server::tls::TlsError, url::origin::Origin},
 };
 

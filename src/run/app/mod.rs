@@ -1,30 +1,21 @@
 //! The composition root: configuration -> services -> listeners; run; reload; drain. It knows every concrete type, and
 //! nothing else does.
 
-pub mod api_loop;
-mod bound;
-pub mod certificates;
-mod descriptors;
-mod drain;
 mod error;
-pub mod inspect;
+pub mod files;
+pub mod listeners;
 pub mod live;
-mod manager;
-pub mod paths;
 mod reload;
+mod running;
 pub mod services;
-mod signals;
-pub mod sockets;
 mod start;
+mod system;
 #[cfg(test)]
 mod tests {
     mod memory;
 }
 pub mod traces;
-mod upkeep;
 mod waiting;
-mod watch;
-pub mod workers;
 
 use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
@@ -32,21 +23,23 @@ use sd_notify::NotifyState;
 use tokio::{sync::watch as channel, time::sleep};
 
 pub use self::error::StartError;
-use self::{
-    api_loop::BoundAddress,
-    bound::BoundListener,
-    certificates::{Dates, Stamps},
-    services::Services,
-    signals::{Signal, Signals},
-    sockets::{Addresses, Sockets},
-    start::Checked,
-    waiting::PROBE,
-    workers::{Common, Listeners},
-};
+use self::{services::Services, start::Checked, waiting::PROBE};
 use crate::{
     gateway::live::Phase,
     operator::admin::{Admin, Control},
-    run::config::Config,
+    run::{
+        app::{
+            files::certificates::{Dates, Stamps},
+            listeners::{
+                api_loop::BoundAddress,
+                bound::BoundListener,
+                sockets::{Addresses, Sockets},
+                workers::{Common, Listeners},
+            },
+            system::signals::{Signal, Signals},
+        },
+        config::Config,
+    },
     telemetry::log::LogControl,
 };
 
@@ -130,9 +123,10 @@ impl App {
     /// # Errors
     /// [`StartError::System`]
     pub async fn run(mut self) -> Result<(), StartError> {
-        let upkeep = upkeep::start(&self.services);
+        let upkeep = running::upkeep::start(&self.services);
         let listeners = std::mem::take(&mut self.listeners);
-        let threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
+        let threads =
+            listeners::workers::start(&self.common, listeners).map_err(StartError::System)?;
         if !self.is_logged {
             waiting::log_listeners(&self.bound);
         }
@@ -154,8 +148,8 @@ impl App {
             };
             bound.serve(Rc::new(handler));
         }
-        let _watchdog = manager::feed_watchdog(Arc::clone(&self.common.heartbeats));
-        manager::tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
+        let _watchdog = system::manager::feed_watchdog(Arc::clone(&self.common.heartbeats));
+        system::manager::tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 
         loop {
             tokio::select! {

@@ -8,11 +8,8 @@ use std::{
 use sd_notify::NotifyState;
 
 use super::{
-    App, StartError, api_loop,
-    certificates::{Certificate, Stamps},
-    first, inspect, live, manager,
+    App, StartError, first, live,
     start::{self, connections},
-    upkeep,
 };
 use crate::{
     gateway::live::Live,
@@ -20,7 +17,18 @@ use crate::{
         admin::Backend,
         manage::{changed, setting::EffectiveSetting},
     },
-    run::config::Config,
+    run::{
+        app::{
+            files::{
+                certificates::{Certificate, Stamps},
+                inspect,
+            },
+            listeners::api_loop,
+            running::upkeep,
+            system::manager,
+        },
+        config::Config,
+    },
     telemetry::audit::CommandRecord,
     wire::server::tls::Tls,
 };

@@ -13,11 +13,7 @@ pub use self::{
     nonces::{NonceServiceError, nonce_target, note_files, note_imported, write_high_water_mark},
     store::{StoreServiceError, is_store_missing, open_lookup, open_or_create_store, open_store},
 };
-use super::{
-    StartError,
-    certificates::Certificate,
-    paths::{can_create, resolved},
-};
+use super::StartError;
 use crate::{
     base::{clock::Clock, random, secret::Secret, settings::DataPath},
     operator::{admin::readiness::Readiness, lookup::Lookup},
@@ -36,7 +32,13 @@ use crate::{
         values::{OpenProblem, Opening, StoreOpenError, seal::SealKey},
     },
     request::{bearer::BearerTokens, verify::Verifier},
-    run::config::Config,
+    run::{
+        app::files::{
+            certificates::Certificate,
+            paths::{can_create, resolved},
+        },
+        config::Config,
+    },
     telemetry::{
         calls::rejections::Rejections, charts::Charts, conditions::Conditions,
         heartbeats::Heartbeats, metrics::Metrics,

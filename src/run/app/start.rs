@@ -18,25 +18,29 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{
-    App, Reload, StartError,
-    api_loop::{self, BoundAddress},
-    bound::BoundListener,
-    certificates::{Certificate, Dates, Stamps},
-    descriptors, first, inspect, live, manager,
-    services::Services,
-    signals::Signals,
-    sockets::{Addresses, PUBLIC, Sockets},
-    traces,
-    waiting::Entrance,
-    watch,
-    workers::{Common, Listeners},
-};
+use super::{App, Reload, StartError, first, live, services::Services, traces, waiting::Entrance};
 use crate::{
     gateway::live::{AnonymousCalls, Phase, Shared},
     operator::admin::{Control, console::Console},
     provider::login::PasswordPool,
-    run::config::{Config, FORWARD_AUTH},
+    run::{
+        app::{
+            files::{
+                certificates::{Certificate, Dates, Stamps},
+                inspect,
+            },
+            listeners::{
+                api_loop::{self, BoundAddress},
+                bound::BoundListener,
+                descriptors,
+                sockets::{Addresses, PUBLIC, Sockets},
+                workers::{Common, Listeners},
+            },
+            running::watch,
+            system::{manager, signals::Signals},
+        },
+        config::{Config, FORWARD_AUTH},
+    },
     telemetry::{calls::previous_secrets::PreviousSecrets, log::LogControl},
     wire::{
         address::ListenAddress,

@@ -14,15 +14,8 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    StartError,
-    api_loop::BoundAddress,
-    bound::BoundListener,
-    first, manager,
+    StartError, first,
     services::{self, Services},
-    signals::Signals,
-    sockets::PUBLIC,
-    watch::show_conditions,
-    workers::Listeners,
 };
 use crate::{
     base::clock::Clock,
@@ -33,7 +26,16 @@ use crate::{
     },
     records::values::StoreError,
     request::parse::origin::Origins,
-    run::config::{Config, FORWARD_AUTH},
+    run::{
+        app::{
+            listeners::{
+                api_loop::BoundAddress, bound::BoundListener, sockets::PUBLIC, workers::Listeners,
+            },
+            running::watch::show_conditions,
+            system::{manager, signals::Signals},
+        },
+        config::{Config, FORWARD_AUTH},
+    },
     telemetry::{
         causes::causes,
         conditions::{Condition, Conditions},
@@ -42,7 +44,7 @@ use crate::{
     },
     wire::server::{
         bounds::Bounds,
-        caller_stream::Limits,
+        caller::stream::Limits,
         handler::Handler,
         listener::{self, AcceptRules, Listener},
         request::RequestBody,

@@ -29,8 +29,7 @@ use crate::{
         policy::{
             AmbiguousPath,
             access::CallerKind,
-            operations::ParameterHeader,
-            pattern::PathPattern,
+            operations::{ParameterHeader, pattern::PathPattern},
             settings::{Ambiguous, OperationSettings},
         },
         route::{FlowPath, ServiceCall, aliases, settings::FlowAt},

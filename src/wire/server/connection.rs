@@ -1,5 +1,8 @@
 //! One caller's connection: the version of HTTP that the caller speaks.
 
+pub(in crate::wire::server) mod http1;
+pub(in crate::wire::server) mod http2;
+
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -8,14 +11,14 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{
-    connection_table::{ConnectionEntry, Stage},
-    handler::{Handler, LAST_REQUEST},
-    http1, http2,
-};
+use super::handler::{Handler, LAST_REQUEST};
 use crate::{
     base::peer::Peer,
-    wire::{frames::PREFACE, watched::WatchedStream},
+    wire::{
+        frames::PREFACE,
+        server::caller::connection_table::{ConnectionEntry, Stage},
+        watched::WatchedStream,
+    },
 };
 
 /// Serves the requests of a connection, in the version of HTTP that the caller speaks.

@@ -5,11 +5,12 @@ use std::{net::IpAddr, rc::Rc, time::Duration};
 use http::{Request, Response};
 
 use super::{
-    caller_stream::Limits,
     request::RequestBody,
     response::{Gone, ResponseBody},
 };
-use crate::{base::peer::Peer, telemetry::metrics::HandshakeFailure};
+use crate::{
+    base::peer::Peer, telemetry::metrics::HandshakeFailure, wire::server::caller::stream::Limits,
+};
 
 /// Answers the requests of connections.
 pub trait Handler: 'static {

@@ -1,5 +1,7 @@
 //! Accepts connections: one listener for each worker, a bounded number, TLS first where it is configured.
 
+pub(in crate::wire::server) mod proxied;
+
 use std::{
     io,
     net::{self, IpAddr, Ipv4Addr, SocketAddr},
@@ -22,15 +24,17 @@ use tokio::{
 use super::{
     bounds::{Bounds, Caller, Full},
     connection,
-    connection_table::{ConnectionGuard, ConnectionTable, Newcomer},
     handler::Handler,
-    proxied,
     tls::{Tls, handshake_failure},
 };
 use crate::{
     base::peer::Peer,
     telemetry::metrics::HandshakeFailure,
-    wire::{stream::Stream, watched::WatchedStream},
+    wire::{
+        server::caller::connection_table::{ConnectionGuard, ConnectionTable, Newcomer},
+        stream::Stream,
+        watched::WatchedStream,
+    },
 };
 
 /// The kernel's queue of connections not yet accepted.
@@ -414,7 +418,7 @@ mod tests {
 
     use super::*;
     use crate::wire::server::{
-        caller_stream::Limits,
+        caller::stream::Limits,
         request::RequestBody,
         response::{Gone, ResponseBody},
     };

@@ -15,15 +15,17 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::{
-    buffered::{
-        ADMIN_BODIES, API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES,
-        Shares,
+use super::rejection::{BodyRejection, UploadError};
+use crate::{
+    oauth::BodyNames,
+    wire::server::caller::{
+        buffered::{
+            ADMIN_BODIES, API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES,
+            Shares,
+        },
+        stream::{CallerStream, Upload},
     },
-    caller_stream::{CallerStream, Upload},
-    rejection::{BodyRejection, UploadError},
 };
-use crate::oauth::BodyNames;
 
 /// The body of the request being served. Trailers are dropped: nothing has proved them, and some APIs read them as fields.
 ///

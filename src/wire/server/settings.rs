@@ -2,12 +2,12 @@
 
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
-use super::{
-    buffered::Shares,
-    caller_stream::{HeaderCase, Limits},
-};
-use crate::base::settings::{
-    DAY, KIB, MIB, choices, count, distinct, duration, list, section, size,
+use crate::{
+    base::settings::{DAY, KIB, MIB, choices, count, distinct, duration, list, section, size},
+    wire::server::caller::{
+        buffered::Shares,
+        stream::{HeaderCase, Limits},
+    },
 };
 
 section! {

@@ -4,7 +4,7 @@
 //! Promise (Permissions and identity): A launch in a browser that fails ends on a page with the same words for every failure, the
 //! only page that may be framed, by the named sites. Also in `tests/deploy/lti.rs`.
 //! Promise (Permissions and identity): A failed launch leads only to an address on a named site that a right signature covers.
-//! Also in `src/request/policy/frame_ancestors.rs`.
+//! Also in `src/request/policy/operations/frame_ancestors.rs`.
 
 use crate::support::{
     Answer, Call, Placement, Proxy, Reply, Scene, Upstream, Visitor,

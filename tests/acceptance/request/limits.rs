@@ -6,7 +6,7 @@
 //! be exchanged, and undecided ones are deleted after their end. Token calls count for `limits.requests_per_consumer`. Also in
 //! `tests/store_contract/flow.rs`, `tests/store_contract/upkeep.rs`.
 //! Promise (HTTP): The memory for bodies and parameters of unverified requests is bounded for all callers together, and no single
-//! address can use it up. Also in `tests/attacks/memory.rs`, `src/wire/server/buffered/tests.rs`.
+//! address can use it up. Also in `tests/attacks/memory.rs`, `src/wire/server/caller/buffered/tests.rs`.
 
 use crate::support::{
     Answer, Call, Connection, Placement, Proxy, Scene, Upstream, Visitor,

@@ -1,19 +1,23 @@
 //! Consumers: registered, changed, removed.
 
+pub(in crate::records::store::sql) mod developer_links;
+pub(in crate::records::store::sql) mod registrations;
+
 use std::collections::BTreeMap;
 
-use super::{
-    EXCLUSIVE, LIST, READ, Store, filter::condition, is_removed, passes, retire, rows, tx::Tx,
-};
+use super::{EXCLUSIVE, LIST, READ, Store, is_removed, passes, retire, tx::Tx};
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
-    records::values::{
-        Result,
-        port::{Added, Change, Guard, RecordFilter, Source, Updated},
-        record::{Consumer, ConsumerUse},
-        seal::field,
-        transfer::BATCH,
-        value::{json, seconds},
+    records::{
+        store::sql::tx::{filter::condition, rows},
+        values::{
+            Result,
+            port::{Added, Change, Guard, RecordFilter, Source, Updated},
+            record::{Consumer, ConsumerUse},
+            seal::field,
+            transfer::BATCH,
+            value::{json, seconds},
+        },
     },
 };
 

@@ -1,10 +1,13 @@
 //! The feed of changes.
 
-use super::{SNAPSHOT, Store, WRITE, rows, tx::MOST_CHANGES};
-use crate::records::values::{
-    Result,
-    port::{Change, Changes},
-    value::needed,
+use super::{SNAPSHOT, Store, WRITE, tx::MOST_CHANGES};
+use crate::records::{
+    store::sql::tx::rows,
+    values::{
+        Result,
+        port::{Change, Changes},
+        value::needed,
+    },
 };
 
 impl Store {

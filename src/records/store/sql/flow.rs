@@ -2,18 +2,23 @@
 
 use std::{cmp::Reverse, time::Duration};
 
-use super::{READ, Store, WRITE, consumers, rows, sessions, tokens, tx::Tx, users};
+use super::{READ, Store, WRITE, consumers, sessions, tokens, tx::Tx, users};
 use crate::{
     base::{
         clock::UnixTime,
         names::{ConsumerKey, Permission, UserId},
     },
-    records::values::{
-        Result, StoreError,
-        port::{ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange},
-        record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
-        seal::field,
-        value::json,
+    records::{
+        store::sql::tx::rows,
+        values::{
+            Result, StoreError,
+            port::{
+                ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange,
+            },
+            record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
+            seal::field,
+            value::json,
+        },
     },
 };
 

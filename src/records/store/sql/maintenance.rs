@@ -1,5 +1,8 @@
 //! Upkeep: readiness and nonces.
 
+pub(in crate::records::store::sql) mod migrate;
+pub(in crate::records::store::sql) mod purge;
+
 use super::{READ, Store, WRITE, tx::Tx};
 use crate::{
     base::clock::UnixTime,

@@ -19,19 +19,11 @@ use crate::{
 
 mod audit;
 mod consumers;
-mod developer_links;
 #[cfg(any(test, fuzzing))]
 pub mod double;
 mod feed;
-mod filter;
 mod flow;
 mod maintenance;
-pub(super) mod migrate;
-mod names;
-mod purge;
-mod registrations;
-mod rows;
-mod sealing;
 mod sessions;
 mod tokens;
 mod transfer;

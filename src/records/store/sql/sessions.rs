@@ -2,11 +2,14 @@
 
 use std::num::NonZeroU32;
 
-use super::{READ, SNAPSHOT, Store, WRITE, passes, rows, tx::Tx, users};
+use super::{READ, SNAPSHOT, Store, WRITE, passes, tx::Tx, users};
 use crate::{
     base::{clock::UnixTime, names::UserId, secret::Secret},
     records::{
-        store::engine::{Deadline, Isolation},
+        store::{
+            engine::{Deadline, Isolation},
+            sql::tx::rows,
+        },
         values::{
             Result,
             port::{Change, Guard, VerifiedPassword},

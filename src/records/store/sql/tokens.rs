@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{EXCLUSIVE, LIST, READ, Store, WRITE, passes, retire, rows, tx::Tx};
+use super::{EXCLUSIVE, LIST, READ, Store, WRITE, passes, retire, tx::Tx};
 use crate::{
     base::{
         clock::UnixTime,
@@ -10,7 +10,7 @@ use crate::{
         names::{ConsumerKey, UserId},
     },
     records::{
-        store::engine::Statements,
+        store::{engine::Statements, sql::tx::rows},
         values::{
             Result,
             port::{Added, Change, Guard, Source, TokenFilter},

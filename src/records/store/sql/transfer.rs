@@ -2,13 +2,12 @@
 
 use std::io;
 
-use super::{
-    Store,
-    rows::{self, Read},
-    tx::Tx,
-};
+use super::{Store, tx::Tx};
 use crate::records::{
-    store::engine::{Deadline, Isolation},
+    store::{
+        engine::{Deadline, Isolation},
+        sql::tx::rows::{self, Read},
+    },
     values::{
         Result,
         transfer::{BATCH, ExportOrigin, Exported, Import, ImportList, Record, TransferError},

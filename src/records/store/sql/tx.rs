@@ -1,12 +1,19 @@
 //! A transaction of a use case.
 
+pub(in crate::records::store::sql) mod filter;
+pub(in crate::records::store::sql) mod names;
+pub(in crate::records::store::sql) mod rows;
+pub(in crate::records::store::sql) mod sealing;
+
 use std::sync::Arc;
 
 use tokio::time::{error::Elapsed, timeout_at};
 
-use super::rows::Read;
 use crate::records::{
-    store::engine::{Connection, Statements, TimeLimit, TimedOut},
+    store::{
+        engine::{Connection, Statements, TimeLimit, TimedOut},
+        sql::tx::rows::Read,
+    },
     values::{
         Result,
         port::Change,

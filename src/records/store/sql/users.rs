@@ -1,16 +1,16 @@
 //! Users: registered, disabled, removed, with the sessions and tokens that end then.
 
-use super::{
-    EXCLUSIVE, LIST, READ, SNAPSHOT, Store,
-    filter::condition,
-    is_removed, passes, retire,
-    rows::{self, digest},
-    tx::Tx,
-};
+use super::{EXCLUSIVE, LIST, READ, SNAPSHOT, Store, is_removed, passes, retire, tx::Tx};
 use crate::{
     base::{clock::UnixTime, names::UserId, secret::Secret},
     records::{
-        store::engine::{Deadline, Isolation},
+        store::{
+            engine::{Deadline, Isolation},
+            sql::tx::{
+                filter::condition,
+                rows::{self, digest},
+            },
+        },
         values::{
             Result, StoreError,
             password_cost::password_cost as cost,

@@ -14,7 +14,7 @@ use crate::{
         store::Store,
         values::StoreError,
     },
-    run::{app::manager, config::Config},
+    run::{app::system::manager, config::Config},
 };
 
 /// The time between two attempts to lock the nonce window.

@@ -26,7 +26,7 @@ use crate::{
         conditions::Condition,
         metrics::{Outcome, Verdict},
     },
-    wire::server::unproved,
+    wire::server::caller::unproved,
 };
 
 /// A certificate that is shown to callers or to the API.

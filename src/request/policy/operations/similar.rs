@@ -1,0 +1,92 @@
+//! Paths that some API takes for another one: it ignores letter case, white space or a dot at the end of a segment, the
+//! slash at the end of the path, or an extension there, which it takes for the format of the response.
+
+use std::borrow::Cow;
+
+/// A decoded path without what such an API ignores.
+pub(in crate::request::policy) fn folded(path: &[u8]) -> Cow<'_, [u8]> {
+    if is_folded(path) {
+        return Cow::Borrowed(path);
+    }
+    let inner = path.strip_prefix(b"/").unwrap_or(path);
+    let inner = inner.strip_suffix(b"/").unwrap_or(inner);
+    let mut whole = Vec::with_capacity(path.len());
+    for segment in inner.split(|&byte| byte == b'/') {
+        whole.push(b'/');
+        whole.extend_from_slice(&folded_segment(segment));
+    }
+    Cow::Owned(whole)
+}
+
+/// A path without the extension of its last segment, such as `.json`, if it has one.
+pub(in crate::request::policy) fn without_extension(path: &[u8]) -> Option<&[u8]> {
+    let last = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
+    let dot = last + memchr::memrchr(b'.', &path[last..]).filter(|dot| *dot > 0)?;
+    let extension = &path[dot + 1..];
+    let is_one = !extension.is_empty() && extension.iter().all(u8::is_ascii_alphanumeric);
+    is_one.then(|| &path[..dot])
+}
+
+/// A decoded segment without what such an API ignores.
+pub(in crate::request::policy) fn folded_segment(segment: &[u8]) -> Cow<'_, [u8]> {
+    let end = segment.iter().rposition(|byte| !is_ignored_at_end(*byte));
+    // A segment of nothing else stays what it is.
+    let compared = &segment[..end.map_or(segment.len(), |end| end + 1)];
+    if compared
+        .iter()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
+    {
+        return Cow::Borrowed(compared);
+    }
+    match std::str::from_utf8(compared) {
+        // The long s and the Kelvin sign are letters of ASCII in the other case.
+        Ok(text) => Cow::Owned(text.to_uppercase().to_lowercase().into_bytes()),
+        Err(_) => Cow::Owned(compared.to_ascii_lowercase()),
+    }
+}
+
+/// Whether [`folded`] changes nothing.
+fn is_folded(path: &[u8]) -> bool {
+    let is_changed = |byte: &u8| byte.is_ascii_uppercase() || !byte.is_ascii();
+    let ends = memchr::memchr_iter(b'/', path).chain([path.len()]);
+    let mut before_ends = ends.filter_map(|end| path.get(end.checked_sub(1)?));
+    !path.iter().any(is_changed)
+        && !before_ends.any(|byte| is_ignored_at_end(*byte))
+        && (path.len() == 1 || path.last() != Some(&b'/'))
+}
+
+const fn is_ignored_at_end(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'.' | 0x0b)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn leaves_out_what_some_api_ignores() {
+        for (path, expected) in [
+            ("/", "/"),
+            ("/members/7", "/members/7"),
+            ("/members/7/", "/members/7"),
+            ("/Members/ME", "/members/me"),
+            ("/members /me./x. .", "/members/me/x"),
+            ("/\u{212a}elvin/\u{17f}", "/kelvin/s"),
+            ("/\u{c9}t\u{c9}", "/\u{e9}t\u{e9}"),
+            ("/.../x", "/.../x"),
+        ] {
+            assert_eq!(folded(path.as_bytes()), expected.as_bytes(), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_to_leave_out(path in "(/[a-zA-Z. \u{212a}\u{e9}\u{df}]{1,4}){1,4}/?") {
+            let once = folded(path.as_bytes()).into_owned();
+            prop_assert_eq!(&*folded(&once), &*once, "{:?}", path);
+            prop_assert_eq!(is_folded(&once), is_folded(&once) && once == folded(&once).into_owned());
+        }
+    }
+}

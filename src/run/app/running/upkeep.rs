@@ -1,0 +1,236 @@
+//! Periodic work, whether or not there are requests.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    task::{JoinSet, spawn_blocking},
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+use crate::{
+    base::{memory, random},
+    operator::manage::{Tool, actor},
+    records::{
+        nonce::MARK_EVERY,
+        values::{
+            is_disk_full, is_logged_outage,
+            port::{Ended, ResealFrom},
+        },
+    },
+    run::app::services::{self, Services},
+    telemetry::{
+        audit::CommandRecord, causes::causes, charts::SAMPLE_EVERY, conditions::Condition,
+    },
+};
+
+/// The longest time between two reads of the feed, if the store reports no change.
+const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+/// The shortest time between two reads of the feed, so that many reports cause one read.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
+/// The time between two checks of readiness.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The time between two writes of the last uses of tokens.
+const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// The time between two counts of the consumers on which an operator has to decide.
+const REGISTRATIONS_EVERY: Duration = Duration::from_secs(15);
+/// The time between two returns of memory of idle connections to the system.
+const TRIM_EVERY: Duration = Duration::from_secs(5);
+/// The time between two checks of a batch of secrets for a missing key.
+const KEYS_EVERY: Duration = Duration::from_secs(5);
+/// The time between two deletions of records that are no longer in use.
+const PURGE_EVERY: Duration = Duration::from_secs(300);
+/// The time between two removals of tokens and sessions that have ended, each with an audit record if there were any.
+const REMOVE_EVERY: Duration = Duration::from_secs(3600);
+/// The time between two checks whether the high-water mark is due, which it is at once after a jump of the clock. Each
+/// check also drops the seconds that have left the nonce window.
+const MARK_CHECK: Duration = Duration::from_secs(1);
+
+/// Starts all of it on the current local set. Dropping the returned value stops it.
+pub(in crate::run::app) fn start(services: &Arc<Services>) -> JoinSet<()> {
+    let tasks = &mut JoinSet::new();
+    let changes = Some(Condition::StoreChanges);
+    every(tasks, FOLLOW_PAUSE, services, changes, async |services| {
+        // The feed is read regularly as well: a report may be lost, and not every store reports changes.
+        let _ = timeout(FOLLOW_EVERY, services.store.notified()).await;
+        Ok(services.feed.follow().await?)
+    });
+    let imports = Some(Condition::Imports);
+    every(tasks, LOOK_EVERY, services, imports, async |services| {
+        let noted = services::note_imported(&services.nonces, &services.store).await;
+        services.readiness.check().await;
+        Ok(noted?)
+    });
+    every(tasks, LOOK_EVERY, services, None, async |services| {
+        if let Some(lookup) = &services.lookup {
+            let trouble = lookup.trouble().await;
+            services.conditions.set(Condition::Lookup, trouble);
+        }
+        Ok(())
+    });
+    every(tasks, LOOK_EVERY, services, None, async |services| {
+        let trouble = match services.bearer.load_full() {
+            Some(tokens) => tokens.trouble().await,
+            None => None,
+        };
+        services.conditions.set(Condition::Issuer, trouble);
+        Ok(())
+    });
+    let uses = Some(Condition::LastUses);
+    every(tasks, FLUSH_EVERY, services, uses, async |services| {
+        Ok(services.credentials.flush_uses().await?)
+    });
+    every(
+        tasks,
+        REGISTRATIONS_EVERY,
+        services,
+        None,
+        async |services| {
+            let waiting = services.store.count_undecided().await?;
+            let waiting = waiting.try_into().unwrap_or(i64::MAX);
+            services.metrics.registrations_waiting.set(waiting);
+            Ok(())
+        },
+    );
+    let purge = Some(Condition::Purge);
+    every(tasks, PURGE_EVERY, services, purge, async |services| {
+        let now = services.clock.now();
+        Ok(services.store.purge(now, services.keep_audit).await?)
+    });
+    let purge = Some(Condition::Purge);
+    every(tasks, REMOVE_EVERY, services, purge, remove_ended);
+    every(tasks, SAMPLE_EVERY, services, None, async |services| {
+        let counts = services.metrics.counts();
+        let (charts, now) = (&services.charts, services.clock.now());
+        charts.sample(counts, now);
+        charts
+            .consumers
+            .last_day(now, services.metrics.accepted_calls());
+        Ok(())
+    });
+    every(tasks, TRIM_EVERY, services, None, async |_| {
+        Ok(spawn_blocking(memory::return_free_pages).await?)
+    });
+    let mut from = None;
+    every(tasks, KEYS_EVERY, services, None, async move |services| {
+        let now = services.clock.now();
+        let (begun, next) = from.take().unwrap_or((now, ResealFrom::default()));
+        let batch = services.store.reseal(next, true).await?;
+        if let Some((_, error)) = batch.unopened {
+            let cause = Some(error.to_string());
+            services.conditions.set(Condition::KeyMissing, cause);
+        }
+        match batch.next {
+            Some(next) => from = Some((begun, next)),
+            // Requests note it too, also for a secret that this look had passed.
+            None => services
+                .conditions
+                .end_unless_noted_since(Condition::KeyMissing, begun),
+        }
+        Ok(())
+    });
+    let mut due = 0;
+    let checks = MARK_EVERY.as_secs() / MARK_CHECK.as_secs();
+    let mark = Some(Condition::NonceMark);
+    every(tasks, MARK_CHECK, services, mark, async move |services| {
+        let now = services.clock.now();
+        // Deleting files may take long; no request waits for this thread.
+        let nonces = Arc::clone(&services.nonces);
+        let maintained = spawn_blocking(move || nonces.window().maintain(now)).await?;
+        services.nonces.maintain_shared(now).await;
+        let is_full = services.conditions.lasts(Condition::DiskFull);
+        if due == 0 || is_full || !services.nonces.is_recovered(now) {
+            services::write_high_water_mark(&services.nonces, &services.store, &services.clock)
+                .await?;
+            services.conditions.end_if_quiet(Condition::DiskFull);
+            due = checks;
+        }
+        due -= 1;
+        Ok(maintained?)
+    });
+    let services = Arc::clone(services);
+    tasks.spawn_local(async move {
+        let about = CommandRecord {
+            changes: Some(format!("version {}", env!("CARGO_PKG_VERSION"))),
+            ..CommandRecord::counting("process_started", [])
+        };
+        record(&services, about).await;
+    });
+    std::mem::take(tasks)
+}
+
+/// Records what this process did, for the operators of all replicas.
+pub(in crate::run::app) async fn record(services: &Services, about: CommandRecord) {
+    let recorded = async {
+        let record = CommandRecord {
+            id: random::identifier()?,
+            actor: actor(Tool::Serve),
+            ..about
+        };
+        Ok::<_, TaskError>(
+            services
+                .store
+                .record_command(services.clock.now(), &record)
+                .await?,
+        )
+    };
+    if let Err(error) = recorded.await {
+        tracing::warn!(%error, "the audit record of this process is not kept");
+    }
+}
+
+/// Removes tokens and sessions that have ended. The audit record says how many, also if an error came between; a crash loses it.
+async fn remove_ended(services: &Services) -> Result<(), TaskError> {
+    let now = services.clock.now();
+    let mut ended = Ended::default();
+    let removed = services
+        .store
+        .remove_ended(now, services.keep_expired, &mut ended)
+        .await;
+    if ended != Ended::default() {
+        let counts = [
+            ("access_tokens", ended.access_tokens),
+            ("request_tokens", ended.request_tokens),
+            ("sessions", ended.sessions),
+        ];
+        let record = CommandRecord {
+            id: random::identifier()?,
+            actor: actor(Tool::Serve),
+            ..CommandRecord::counting("ended_removed", counts)
+        };
+        services.store.record_command(now, &record).await?;
+    }
+    Ok(removed?)
+}
+
+type TaskError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs `task` at each tick. A failure sets `condition`, or the one of a full disk.
+fn every(
+    tasks: &mut JoinSet<()>,
+    period: Duration,
+    services: &Arc<Services>,
+    condition: Option<Condition>,
+    mut task: impl AsyncFnMut(&Services) -> Result<(), TaskError> + 'static,
+) {
+    let services = Arc::clone(services);
+    tasks.spawn_local(async move {
+        let mut ticks = interval(period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let failed = task(&services).await.err();
+            if failed
+                .as_ref()
+                .is_some_and(|error| is_logged_outage(&**error))
+            {
+                continue;
+            }
+            let cause = failed.as_ref().map(|error| causes(&**error));
+            if failed.is_some_and(|error| is_disk_full(&*error)) {
+                services.conditions.set(Condition::DiskFull, cause);
+            } else if let Some(condition) = condition {
+                services.conditions.set(condition, cause);
+            }
+        }
+    });
+}
