@@ -2,9 +2,8 @@
 //! what they leave to others.
 //!
 //! Promise (HTTP): Requests without a proof take no permit of others. If all `limits.concurrent_requests` are taken, waiting
-//! requests without a proof make room until they are a quarter: first the one that has waited longest of the address that has
-//! most. Permitted calls without a proof leave a quarter to others, and one address takes at most half as many as are left, or
-//! one. Also in `src/wire/server/caller/unproved.rs`, `src/gateway/live/in_flight.rs`, `tests/acceptance/records/postgres.rs`.
+//! requests without a proof make room, those of the address with most first. Permitted calls without a proof leave a quarter to
+//! others. Also in `src/wire/server/caller/unproved.rs`, `src/gateway/live/in_flight.rs`, `tests/acceptance/records/postgres.rs`.
 
 use std::{
     io::Write,
