@@ -4,18 +4,19 @@
 //! each of them is tried here, one after the other, and the one that makes the signature that was sent is reported.
 //! This takes as long as several hundred checks, so it is for rejected requests only, and the caller bounds its time.
 
+mod mistakes;
 mod recipe;
-mod table;
 #[cfg(test)]
 mod tests;
 
+pub use self::recipe::Pair;
 use self::recipe::Recipe;
-pub use self::{recipe::Pair, table::Mistake};
 use super::{
     method::SignatureMethod, name::ProtocolParameter, origin::Scheme, parameters::Parameters,
     rsa::RsaPublicKey,
 };
 use crate::base::secret::Secret;
+pub use crate::oauth::diagnosis::mistakes::Mistake;
 
 /// A request whose signature is wrong, and the secrets that it should have been signed with. Nothing in it is borrowed, so that
 /// another thread can examine it.

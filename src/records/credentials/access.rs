@@ -9,7 +9,6 @@ use super::{
     consumer::{ConsumerCredentials, SecretAge, key},
     field_values::FieldValues,
     last_use::LastUse,
-    records::CacheEntry,
     stamp::Stamp,
 };
 use crate::{
@@ -19,7 +18,10 @@ use crate::{
         secret::Secret,
     },
     oauth::{Key, KeyStates},
-    records::values::record::{AccessToken, TokenUse},
+    records::{
+        credentials::cache::CacheEntry,
+        values::record::{AccessToken, TokenUse},
+    },
 };
 
 /// An access token with its consumer, ready to verify.

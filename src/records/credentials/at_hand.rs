@@ -12,8 +12,8 @@ use std::{
     sync::{Arc, Weak, atomic::Ordering::SeqCst},
 };
 
-use super::{AccessCredentials, records::CacheEntry as _, stamp::Announced};
-use crate::base::clock::UnixTime;
+use super::{AccessCredentials, stamp::Announced};
+use crate::{base::clock::UnixTime, records::credentials::cache::CacheEntry as _};
 
 /// The number of entries of a thread. Tokens whose last bytes choose the same one replace each other.
 const ENTRIES: usize = 256;

@@ -5,9 +5,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use arc_swap::ArcSwapOption;
 
 use super::{
-    AccessCredentials, CacheSettings, Cached, ConsumerCredentials, FieldValues,
-    records::{CacheEntry, RecordCache},
-    stamp::Stamp,
+    AccessCredentials, CacheSettings, Cached, ConsumerCredentials, FieldValues, stamp::Stamp,
 };
 use crate::{
     base::{
@@ -15,7 +13,10 @@ use crate::{
         names::{ConsumerKey, Permission, UserId},
         secret::Secret,
     },
-    records::values::{Result, port::Source},
+    records::{
+        credentials::cache::{CacheEntry, RecordCache},
+        values::{Result, port::Source},
+    },
 };
 
 /// A token is verified again after this time, whatever `cache.ttl` says, so that a key which its issuer has withdrawn

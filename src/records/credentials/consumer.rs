@@ -5,7 +5,7 @@
 
 use std::{net::IpAddr, sync::OnceLock};
 
-use super::{field_values::FieldValues, last_use::LastUse, records::CacheEntry, stamp::Stamp};
+use super::{field_values::FieldValues, last_use::LastUse, stamp::Stamp};
 use crate::{
     base::{
         clock::UnixTime,
@@ -15,7 +15,10 @@ use crate::{
         secret::Secret,
     },
     oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
-    records::values::record::{BodyHash, Consumer, ConsumerUse, Dialect},
+    records::{
+        credentials::cache::CacheEntry,
+        values::record::{BodyHash, Consumer, ConsumerUse, Dialect},
+    },
 };
 
 /// A consumer, ready to verify.

@@ -8,11 +8,11 @@
 mod access;
 mod at_hand;
 mod bearer;
+mod cache;
 mod consumer;
 pub mod feed;
 mod field_values;
 mod last_use;
-mod records;
 mod stamp;
 #[cfg(test)]
 mod tests;
@@ -24,10 +24,10 @@ use parking_lot::Mutex;
 pub use access::AccessCredentials;
 pub use at_hand::{LocalAccess, LookupTime};
 pub use bearer::{BearerClaims, BearerCredentials, BearerToken};
+pub use cache::Counts;
+use cache::{CacheEntry, RecordCache};
 pub use consumer::{ConsumerCredentials, SecretAge};
 pub use field_values::{CachedAssertion, FieldValues};
-pub use records::Counts;
-use records::{CacheEntry, RecordCache};
 use stamp::{Announced, Stamp};
 
 use crate::{
