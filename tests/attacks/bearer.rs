@@ -245,6 +245,14 @@ fn no_claim_that_is_not_right_passes() {
         json!({"client_id": format!("{}\n", stage.app.key)}),
         json!({"client_id": "x\r\nX-Auth-User: root"}),
         json!({"client_id": "someone-else"}),
+        json!({"cnf": {"jkt": "x"}}),
+        json!({"cnf": {}}),
+        // Refresh tokens and ID tokens of servers that sign them with the same keys.
+        json!({"typ": "Refresh"}),
+        json!({"typ": "ID"}),
+        json!({"token_use": "id"}),
+        json!({"token_type": "refresh"}),
+        json!({"at_hash": "x", "nonce": "n"}),
         json!({"sub": ["user-7"]}),
         json!({"sub": 7}),
         json!({"sub": "root\r\nX-Auth-Kind: user"}),
@@ -284,6 +292,50 @@ fn no_claim_that_is_not_right_passes() {
     for typ in ["AT+JWT", "application/at+jwt"] {
         let head = json!({"typ": typ, "alg": "EdDSA", "kid": "first"});
         stage.passes(&stage.issuer.key.jwt(&head, &stage.claims()));
+    }
+}
+
+/// A token that can be one of another server is not shown to the one that is asked: it could use it.
+#[test]
+fn no_jwt_goes_to_the_issuer_of_opaque_tokens() {
+    let (issuer, keys, api) = (Issuer::start(), Issuer::start(), Upstream::start());
+    let builder = Proxy::in_front_of(&api);
+    let asked = issuer.asked_section(&builder).replace("login.", "asked.");
+    let proxy = builder
+        .config(&format!("{asked}\n{}", keys.section("")))
+        .start();
+    let app = proxy.consumer("App");
+    let claims = keys.claims(&app.key, "user-7", "");
+    let good = keys.token(&claims);
+    proxy.passes(call(&good));
+    let payload = good.split('.').nth(1).unwrap();
+    let whole = |head: &str| format!("{}.{payload}.{}", text(head), text("signature"));
+    for token in [
+        whole(r#"{"typ":"at+jwt","alg":"ES256K","kid":"first"}"#),
+        whole(r#"{"typ":"at+jwt","alg":"none"}"#),
+        whole(r#"{"typ":"at+jwt"}"#),
+        whole(r#"{"typ":"at+jwt","alg":7}"#),
+        whole("{\"alg\":"),
+        whole("{"),
+        whole("\n {\"alg\":\"EdDSA\"}"),
+        // With another payload, encrypted, in parts.
+        format!("{}.{}.x", text(r#"{"alg":"EdDSA"}"#), text("no claims")),
+        format!("{}.a.b.c.d", text(r#"{"alg":"RSA-OAEP","enc":"A256GCM"}"#)),
+        good[..good.rfind('.').unwrap()].to_owned(),
+        format!("{good}.x"),
+        keys.token(&json!({"iss": "https://other.example"})),
+        keys.token(&json!({})),
+    ] {
+        let answer = proxy.send(call(&token));
+        assert_eq!(answer.status, 401, "{token}");
+        assert_eq!(issuer.asked(), 0, "{token}");
+    }
+    // A JWT that it has signed says whose it is.
+    let own = keys.token(&json!({"iss": "https://asked.example.com"}));
+    for asked in ["made-up", "a.b.c", "eyJhbGciOiJub25lIn0", &own] {
+        let before = issuer.asked();
+        assert_eq!(proxy.status(call(asked)), 401);
+        assert!(issuer.asked() > before, "{asked}");
     }
 }
 

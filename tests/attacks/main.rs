@@ -43,6 +43,7 @@ mod console;
 mod developer;
 mod differential;
 mod early;
+mod exchange;
 mod fields;
 mod framing;
 mod host;

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     client::{Client, run},
-    support::{Call, Placement, Proxy, Reply, Scene, Upstream, proxy::Builder},
+    support::{Call, Placement, Proxy, Reply, Scene, Upstream, issuer::Issuer, proxy::Builder},
 };
 
 #[test]
@@ -48,6 +48,64 @@ fn a_signed_call_reaches_the_api_with_the_users_identity() {
     assert_eq!(seen[0].header("Host"), Some(proxy.host().as_str()));
     assert_eq!(seen[0].header("X-Forwarded-Proto"), Some("http"));
     assert!(!seen[0].fields.has("Authorization"));
+}
+
+#[test]
+fn a_bearer_token_takes_the_same_way() {
+    let (api, issuer) = (Upstream::start(), Issuer::start());
+    let config = format!(
+        "permission = [{{ name = 'a' }}]\noperations.forbidden_status = 403\n\
+         operation = [{{ path = '/a' }}, {{ path = '/b', permission = 'b' }}]\n{}",
+        issuer.section("")
+    );
+    let proxy = Proxy::with(&api, &config);
+    let app = proxy.consumer_with("App", "--permission a");
+    let token = issuer.token(&issuer.claims(&app.key, "user-7", "a"));
+    let bearer = |target: &str, token: &str| {
+        Call::get(target).header("Authorization", &format!("Bearer {token}"))
+    };
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        // Many streams of one connection, and a token that is sent again.
+        for _ in 0..3 {
+            client.passes(bearer("/a", &token)).await;
+        }
+        let body = Call::post("/a").header("Authorization", &format!("Bearer {token}"));
+        client.passes(body.form("a=1")).await;
+        for (call, status, error) in [
+            (bearer("/a", "x.y.z"), 401, Some("invalid_token")),
+            (bearer("/b", &token), 403, Some("insufficient_scope")),
+            (
+                bearer("/a?access_token=x", &token),
+                400,
+                Some("invalid_request"),
+            ),
+            (
+                bearer("/a", &token).header("Authorization", "Basic YTpi"),
+                400,
+                None,
+            ),
+        ] {
+            let answer = client.send(call).await.has_status(status);
+            let challenges = answer.fields.get_all("www-authenticate").iter();
+            let mut challenges = challenges.filter_map(|it| it.to_str().ok());
+            let named = |error| format!("error=\"{error}\"");
+            assert!(
+                error.is_none_or(|error| challenges.any(|it| it.contains(&named(error)))),
+                "{answer:?}"
+            );
+        }
+        // Without credentials both doors are named.
+        let answer = client.send(Call::get("/a")).await.has_status(401);
+        assert_eq!(answer.fields.get_all("www-authenticate").iter().count(), 2);
+    });
+    let seen = api.requests();
+    assert_eq!(seen.len(), 4);
+    for seen in seen {
+        assert_eq!(seen.header("X-Auth-User"), Some("user-7"));
+        assert_eq!(seen.header("X-Auth-Kind"), Some("consumer"));
+        assert!(!seen.fields.has("Authorization"));
+    }
 }
 
 /// A browser sends each cookie in a line of its own (RFC 9113 §8.2.3).

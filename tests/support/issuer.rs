@@ -43,6 +43,14 @@ impl Key {
         Self::Ed25519(Ed25519KeyPair::generate().unwrap())
     }
 
+    /// The same, with its private part as a PEM file has it.
+    pub fn ed25519_pem() -> (Self, String) {
+        let pair = Ed25519KeyPair::generate().unwrap();
+        let der = STANDARD.encode(pair.to_pkcs8v1().unwrap());
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n");
+        (Self::Ed25519(pair), pem)
+    }
+
     pub fn p256() -> Self {
         Self::P256(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap())
     }

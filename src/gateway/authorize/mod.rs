@@ -56,7 +56,7 @@ pub struct Authorizer {
     /// The public URLs.
     pub origins: Arc<Origins>,
     /// The protected operations.
-    pub operations: Operations,
+    pub operations: Arc<Operations>,
     /// Unsigned CORS preflights on listed paths are permitted.
     pub forward_preflights: bool,
     /// The end of OAuth 1.0a, if it is planned.

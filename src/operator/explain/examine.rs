@@ -210,17 +210,20 @@ fn credential(
 ) -> Option<Credential> {
     let consumer = Arc::clone(consumer);
     Some(match (purpose, &server.token) {
-        (Purpose::Api | Purpose::OwnToken, Some(TokenRecord::Access(token))) => {
+        (
+            Purpose::Api | Purpose::OwnToken | Purpose::Exchange,
+            Some(TokenRecord::Access(token)),
+        ) => {
             let access = AccessCredentials::outside_cache(token.clone(), consumer);
             Credential::AccessToken(Arc::new(access).into())
         }
-        (Purpose::Api, None) => Credential::Application(consumer),
+        (Purpose::Api | Purpose::Exchange, None) => Credential::Application(consumer),
         (Purpose::RequestToken, _) => Credential::Consumer(consumer),
         (Purpose::AccessToken, Some(TokenRecord::Request(token))) => {
             let token = token.clone();
             Credential::RequestToken(Box::new(RequestTokenCredentials { token, consumer }))
         }
-        (Purpose::Api | Purpose::OwnToken, Some(TokenRecord::Request(_)))
+        (Purpose::Api | Purpose::OwnToken | Purpose::Exchange, Some(TokenRecord::Request(_)))
         | (Purpose::OwnToken, None)
         | (Purpose::AccessToken, Some(TokenRecord::Access(_)) | None) => return None,
     })

@@ -1,13 +1,22 @@
-//! `exchange`: gives a consumer an OAuth 2 access token (RFC 9068) for the access token that signs the call, which stays valid.
+//! `exchange`: gives a consumer an OAuth 2 access token (RFC 9068) for the access token that signs the call, which stays valid, or
+//! without a token for the consumer itself.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::Endpoints;
 use crate::{
-    base::{clock::UnixTime, names::Permission, random},
-    provider::respond::{Failure, OwnResponse},
+    base::{
+        clock::UnixTime,
+        names::{Permission, UserId},
+        random,
+    },
+    provider::{
+        issue::IssueRejection,
+        respond::{Failure, OwnResponse},
+    },
     request::{
         identity::{Claims, keys::Signer},
+        policy::{PolicyRejection, access::CallerKind, operations::Operations},
         route,
         verify::{Credential, Verified, VerifyRejection},
     },
@@ -24,6 +33,8 @@ pub struct BearerExchange {
     pub signer: Signer,
     /// A new token names the one that it was given for: it is accepted here while that one is in force.
     pub names_token: bool,
+    /// A consumer gets a token without a user only if one of these admits such calls of it.
+    pub operations: Arc<Operations>,
 }
 
 /// The type of the new tokens (RFC 9068).
@@ -32,26 +43,49 @@ pub const TOKEN_TYPE: &str = "at+jwt";
 /// Gives out a token that ends with the one that signed the call, or before.
 ///
 /// # Errors
-/// The token has expired since it was verified, no key can sign, or there is no randomness.
-pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnResponse, Failure> {
+/// The token has expired since it was verified, the consumer may not call without a user, no key can sign, the store fails, or there
+/// is no randomness.
+pub(super) async fn respond(
+    endpoints: &Endpoints,
+    verified: &Verified,
+) -> Result<OwnResponse, Failure> {
     let exchange = endpoints.exchange.as_ref();
     let exchange = exchange.ok_or(route::RouteRejection::ModeUnknown)?;
-    let Credential::AccessToken(access) = verified.credential() else {
-        return Err(VerifyRejection::TokenUnknown.into());
+    let credential = verified.credential();
+    let key = &credential.consumer().key;
+    let (access, granted) = match credential {
+        Credential::AccessToken(access) => (Some(access), &access.granted),
+        Credential::Application(consumer) => {
+            if !exchange.operations.admit_application(&consumer.permissions) {
+                return Err(PolicyRejection::TokenMissing.into());
+            }
+            // RFC 9068 §5: the subject of such a token must not be that of a user.
+            if let Ok(id) = key.as_str().parse::<UserId>()
+                && endpoints.verifier.store().user(&id).await?.is_some()
+            {
+                return Err(IssueRejection::KeyOfUser.into());
+            }
+            (None, &consumer.permissions)
+        }
+        _ => return Err(VerifyRejection::TokenUnknown.into()),
     };
     let now = endpoints.clock.now();
-    let end = end(now, exchange.ttl, access.expires_at).ok_or(VerifyRejection::TokenExpired)?;
-    let scope: Vec<_> = access.granted.iter().map(Permission::as_str).collect();
+    let expiry = access.and_then(|access| access.expires_at);
+    let end = end(now, exchange.ttl, expiry).ok_or(VerifyRejection::TokenExpired)?;
+    let scope: Vec<_> = granted.iter().map(Permission::as_str).collect();
     let scope = scope.join(" ");
-    let (consumer, id) = (&access.consumer.key, random::identifier()?);
+    let user = access.map(|access| access.user.as_str());
+    let id = random::identifier()?;
     let jwt = exchange.signer.sign(&Claims {
         iss: &endpoints.base.origin.to_string(),
         aud: &exchange.audience,
-        sub: Some(access.user.as_str()),
-        client_id: Some(consumer.as_str()),
+        sub: user.or(Some(key.as_str())),
+        client_id: Some(key.as_str()),
         scope: &scope,
-        kind: None,
-        oauth_token: exchange.names_token.then_some(&*access.token),
+        kind: access.is_none().then_some(CallerKind::Application.as_str()),
+        oauth_token: access
+            .map(|access| &*access.token)
+            .filter(|_| exchange.names_token),
         iat: now.0,
         exp: end.0,
         jti: &id,
@@ -59,8 +93,8 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
         htu: None,
     })?;
     tracing::info!(
-        target: "audit", event = "token_exchanged", %consumer, user = %access.user,
-        token = %RedactedToken(&access.token), id, expires_at = %end,
+        target: "audit", event = "token_exchanged", consumer = %key, user = user.map(display),
+        token = access.map(|access| display(RedactedToken(&access.token))), id, expires_at = %end,
     );
     let body = serde_json::json!({
         "access_token": jwt, "token_type": "Bearer", "expires_in": end.0 - now.0, "scope": scope,

@@ -185,7 +185,7 @@ impl Endpoints {
             TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,
             TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,
             TokenCall::RevokeToken => revoke_token::respond(self, &verified).await,
-            TokenCall::Exchange => exchange::respond(self, &verified),
+            TokenCall::Exchange => exchange::respond(self, &verified).await,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The settings of the token calls.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use super::{
     exchange::{BearerExchange, TOKEN_TYPE},
@@ -9,7 +9,7 @@ use super::{
 use crate::{
     base::settings::{LONGEST, Reason, Text, distinct, plain_values, seconds, section},
     provider::endpoints::scope::{PARAMETER, is_parameter},
-    request::identity::keys::Keys,
+    request::{identity::keys::Keys, policy::operations::Operations},
 };
 
 section! {
@@ -29,8 +29,7 @@ section! {
 }
 
 section! {
-    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next
-    /// gateway.
+    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next gateway. Without oauth_token it gets one of its own, if an operation admits "application" and it has the permission.
     ExchangeSettings["exchange"] {
         /// The recipient: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
@@ -98,12 +97,18 @@ impl TokenResponseSettings {
 impl ExchangeSettings {
     /// The exchange, if there is one. The first of the keys signs its tokens, which name the ones that they are given for
     /// if they are accepted here.
-    pub fn exchange(&self, keys: &Keys, names_token: bool) -> Option<BearerExchange> {
+    pub fn exchange(
+        &self,
+        keys: &Keys,
+        names_token: bool,
+        operations: &Arc<Operations>,
+    ) -> Option<BearerExchange> {
         Some(BearerExchange {
             audience: self.audience.clone()?,
             ttl: self.ttl,
             signer: keys.signer(TOKEN_TYPE),
             names_token,
+            operations: Arc::clone(operations),
         })
     }
 }

@@ -45,6 +45,9 @@ pub enum IssueRejection {
     /// The verifier is wrong.
     #[error("wrong verifier")]
     VerifierWrong,
+    /// A user has the id that is the key of the consumer: a token of the consumer could be taken for one of the user.
+    #[error("a consumer with the id of a user as its key")]
+    KeyOfUser,
 }
 
 impl IssueRejection {
@@ -59,6 +62,7 @@ impl IssueRejection {
             Self::TokenUndecided => Verdict::PermissionUnknown,
             Self::TokenDenied => Verdict::PermissionDenied,
             Self::VerifierWrong => Verdict::VerifierInvalid,
+            Self::KeyOfUser => Verdict::ConsumerKeyRefused,
         }
     }
 
@@ -78,6 +82,10 @@ impl IssueRejection {
             Self::TokenDenied => {
                 Problem::coded(401, verdict).advise("the user has denied the request")
             }
+            Self::KeyOfUser => Problem::coded(401, verdict).advise(
+                "a user has the same id as this consumer, so a token without a user could be taken for one of the user: ask the \
+                 operator of the service for another key",
+            ),
             Self::TokenUnknown
             | Self::TokenExpired
             | Self::TokenUsed

@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 use super::{
     BearerError, BearerRejection as Rejection, IssuerFault, OwnTokens, SetupError,
     keys::{KeySet, KeySource, RemoteKeys},
-    settings::{IssuerSettings, TokenAlgorithm},
+    settings::{ClaimMark, IssuerSettings, TokenAlgorithm},
 };
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey, secret::Secret, tls::TlsFiles},
     oauth::percent,
     records::credentials::BearerClaims,
+    request::policy::access::CallerKind,
     wire::{
         address::EndpointUrl,
         outbound::{Asked, SharedService, tls::remote_service},
@@ -40,6 +41,10 @@ pub(super) struct Issuer {
     types: Vec<String>,
     /// The names of the claims with the consumer, the user and the permissions.
     named: [String; 3],
+    /// The claims that tell the tokens of users from those of clients alone: `user_mark` and `client_mark`.
+    marks: [Option<ClaimMark>; 2],
+    /// A response to its introspection has to name the audience.
+    needs_audience: bool,
     /// Its tokens are those of the exchange.
     is_own: bool,
     pub(super) check: Check,
@@ -69,6 +74,8 @@ impl Issuer {
             algorithms: algorithms.into_iter().flatten().collect(),
             types: vec![own.token_type.to_owned()],
             named: ["client_id", "sub", "scope"].map(str::to_owned),
+            marks: [None, None],
+            needs_audience: true,
             is_own: true,
             check: Check::Keys(KeySource::Here(KeySet::read(own.jwk_set)?)),
             url: String::new(),
@@ -135,6 +142,8 @@ impl Issuer {
             algorithms: settings.algorithms.clone(),
             types: settings.token_types.iter().map(|it| it.0.clone()).collect(),
             named: claims.map(|name| name.0.clone()),
+            marks: [settings.user_mark.clone(), settings.client_mark.clone()],
+            needs_audience: settings.audience_required,
             is_own: false,
             check,
             url,
@@ -175,7 +184,7 @@ impl Issuer {
         Ok(claims)
     }
 
-    /// Asks the issuer for the claims of a token; `None`: it does not vouch for it.
+    /// Asks the issuer for the claims of a token; `None`: it does not vouch for it, or not for its use here.
     pub(super) async fn ask(
         &self,
         token: &[u8],
@@ -192,25 +201,35 @@ impl Issuer {
             authorization: Some(authorization.clone()),
             body: Bytes::from(body),
         };
-        let claims: Claims = match service.ask(asked, is_refresh).await? {
+        let mut claims: Claims = match service.ask(asked, is_refresh).await? {
             (StatusCode::OK, claims) => {
                 serde_json::from_slice(&claims).map_err(|_| IssuerFault::NotClaims)?
             }
             (status, _) => return Err(IssuerFault::Status(status)),
         };
+        let is_active = claims.get("active") == Some(&Value::Bool(true));
+        let lacks_audience = match claims.get("aud") {
+            None | Some(Value::Null) => true,
+            Some(Value::Array(list)) => list.is_empty(),
+            Some(other) => other == "",
+        };
+        if is_active && lacks_audience {
+            if self.needs_audience {
+                tracing::info!(
+                    issuer = self.name,
+                    problem = "the response about it has no aud, so it may be for another API: let the issuer add it, or set \
+                               audience_required = false",
+                    "a token is not used",
+                );
+                return Ok(None);
+            }
+            claims.remove("aud");
+        }
         let is_one_of = |name, accepted: &[String]| match claims.get(name) {
             None => true,
             Some(claim) => texts(claim).any(|it| accepted.iter().any(|one| one == it)),
         };
-        // Servers also know refresh tokens and id tokens.
-        let kinds = ["typ", "token_use", "token_type"].into_iter();
-        let mut kinds = kinds.filter_map(|name| claims.get(name)?.as_str());
-        let is_other_kind = kinds.any(|kind| {
-            let kind = kind.to_ascii_lowercase();
-            kind.starts_with("refresh") || kind.starts_with("id") || kind == "offline"
-        });
-        let is_ours = claims.get("active") == Some(&Value::Bool(true))
-            && !is_other_kind
+        let is_ours = is_active
             && is_one_of("aud", &self.audience)
             && is_one_of("iss", std::slice::from_ref(&self.name));
         Ok(is_ours.then_some(claims))
@@ -224,14 +243,20 @@ impl Issuer {
                 "the Bearer token is bound to a key (cnf), whose proof is not checked here",
             ));
         }
+        if is_other_kind(claims) {
+            return Err(Rejection::Token("the Bearer token is not an access token"));
+        }
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let [consumer, user, scope] = &self.named;
         let key = text(consumer).and_then(|key| key.parse::<ConsumerKey>().ok());
         let key = key.ok_or(Rejection::Token("the Bearer token names no consumer"))?;
         let exchanged = text("oauth_token").filter(|_| self.is_own);
-        let user = match claims.get(user) {
+        let is_clients = match self.is_own {
+            true => exchanged.is_none(),
+            false => self.is_of_client(claims, &key),
+        };
+        let user = match claims.get(user).filter(|_| !is_clients) {
             None => None,
-            Some(Value::String(user)) if *user == *key.as_str() && exchanged.is_none() => None,
             Some(user) => {
                 let user = user.as_str().and_then(|user| user.parse().ok());
                 Some(user.ok_or(Rejection::Token(
@@ -239,9 +264,17 @@ impl Issuer {
                 ))?)
             }
         };
-        if self.is_own && user.is_some() != exchanged.is_some() {
-            let wrong = "the Bearer token does not say what it was exchanged for; exchange again";
-            return Err(Rejection::Token(wrong));
+        let is_clear = match (self.is_own, &self.marks[0]) {
+            // The exchange says what it gives out.
+            (true, _) => user.is_some() != (text("kind") == Some(CallerKind::Application.as_str())),
+            (false, Some(mark)) => is_clients || user.is_some() == mark.is_in(claims),
+            (false, None) => true,
+        };
+        if !is_clear {
+            return Err(Rejection::Token(match self.is_own {
+                true => "the Bearer token does not say what it was exchanged for; exchange again",
+                false => "the Bearer token does not say whether it is a user's or its client's own",
+            }));
         }
         let scope = claims.get(scope).into_iter().flat_map(texts);
         let scope = scope.flat_map(|text| text.split(' '));
@@ -256,6 +289,15 @@ impl Issuer {
             id: text("jti").map(Into::into),
         })
     }
+
+    /// Whether a token is the own one of this client, rather than a user's. RFC 9068 §2.2 lets its `sub` be any name of the client.
+    fn is_of_client(&self, claims: &Claims, key: &ConsumerKey) -> bool {
+        let [_, user, _] = &self.named;
+        let user = claims.get(user).and_then(Value::as_str);
+        let is_key = |user: &str| user.strip_suffix("@clients").unwrap_or(user) == key.as_str();
+        let mark = self.marks[1].as_ref();
+        user.is_some_and(is_key) || mark.is_some_and(|mark| mark.is_in(claims))
+    }
 }
 
 fn validation(issuer: &str, audience: &[String]) -> Validation {
@@ -268,6 +310,19 @@ fn validation(issuer: &str, audience: &[String]) -> Validation {
     // It is compared with our clock, without leeway.
     validation.validate_exp = false;
     validation
+}
+
+/// Whether claims are those of a refresh token, an ID token, or a token that is used with a proof of a key. Servers sign and know them too.
+fn is_other_kind(claims: &Claims) -> bool {
+    let kinds = ["typ", "token_use", "token_type"].into_iter();
+    let mut kinds = kinds.filter_map(|name| claims.get(name)?.as_str());
+    let is_other = |kind: &str| {
+        let kind = kind.to_ascii_lowercase();
+        ["refresh", "id", "offline", "logout", "dpop"]
+            .iter()
+            .any(|other| kind.starts_with(other))
+    };
+    kinds.any(is_other) || claims.contains_key("at_hash")
 }
 
 /// What is wrong with a JWT.

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
+use serde_json::{Map, Value};
 
 use crate::{
     base::settings::{
@@ -35,6 +36,8 @@ section! {
         /// The URL that says what a token is (RFC 7662), for tokens that are not JWTs. Its responses are kept for cache.ttl, 60s
         /// at most. One issuer at most has it.
         introspection_url: Option<EndpointUrl> [else "none": "https://login.example.com/introspect"], reload;
+        /// false: a token counts for this API although the response about it names no audience (aud). Then every token of the issuer does.
+        audience_required: bool = true, reload;
         /// The name by which this program is a client there.
         client_id: Option<ClaimText> [else "none": "api-gateway"], reload;
         /// The file of its secret.
@@ -50,11 +53,13 @@ section! {
         #[serde(deserialize_with = "filled")] token_types: Vec<ClaimText> = ["at+jwt"], reload;
         /// The claim that has the key of the consumer, which is registered here.
         consumer_claim: ClaimText = "client_id", reload;
-        /// The claim that has the id of the user. If it is absent, or the same as the consumer's key, the call is the consumer's
-        /// own ("application").
+        /// The claim that has the id of the user. If it is absent, or the consumer's key, also with "@clients" after it, the call is the consumer's own ("application").
         user_claim: ClaimText = "sub", reload;
-        /// The claim that has the permissions: a text with spaces between them, or a list. Permissions that the consumer does not
-        /// have do not count.
+        /// The claim that the tokens of users have, and those of clients without a user do not, such as "sid"; "name=value" for its value. A token whose user_claim is not its client's and that lacks it is rejected.
+        user_mark: Option<ClaimMark> [else "none: each user_claim that is not the client's is a user": "sid"], reload;
+        /// The claim that the tokens of clients without a user have, and those of users do not, such as "idtyp=app". Such a token is the consumer's own, whatever its user_claim.
+        client_mark: Option<ClaimMark> [else "none": "idtyp=app"], reload;
+        /// The claim that has the permissions: a text with spaces between them, or a list. Permissions that the consumer does not have do not count.
         permissions_claim: ClaimText = "scope", reload;
     }
 }
@@ -62,6 +67,24 @@ section! {
 /// A text that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimText(pub String);
+
+/// A claim that tells two kinds of tokens apart, by its presence or by its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimMark {
+    name: String,
+    value: Option<String>,
+}
+
+impl ClaimMark {
+    /// Whether these claims have it.
+    pub(super) fn is_in(&self, claims: &Map<String, Value>) -> bool {
+        let claim = claims.get(&self.name).filter(|claim| !claim.is_null());
+        match &self.value {
+            None => claim.is_some(),
+            Some(value) => claim.and_then(Value::as_str) == Some(value),
+        }
+    }
+}
 
 /// An asymmetric algorithm of JWTs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,10 +100,17 @@ texts! {
         "" => Err(""),
         text => Ok(Self(text.to_owned())),
     };
+    ClaimMark: "the name of a claim, such as \"sid\", or name and value, such as \"idtyp=app\"" => |text: &str| {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        match name.is_empty() || value == Some("") {
+            true => Err(""),
+            false => Ok(Self { name: name.to_owned(), value: value.map(str::to_owned) }),
+        }
+    };
     TokenAlgorithm: "an asymmetric algorithm such as \"ES256\"" => |text: &str| match text.parse::<Algorithm>() {
         Ok(algorithm) if algorithm.family() != AlgorithmFamily::Hmac => Ok(Self(algorithm)),
         Ok(_) => Err("it is symmetric: who verifies with its key can also sign with it"),
         Err(_) => Err(""),
     }, one_of(&ALGORITHMS);
 }
-deserialize_text!(ClaimText);
+deserialize_text!(ClaimText, ClaimMark);

@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::{
     PolicyRejection, UnmetRule,
-    access::Access,
+    access::{Access, CallerKind},
     path::{AmbiguousPath, MatchablePath, SegmentData, matchable},
 };
 use crate::{
@@ -332,6 +332,15 @@ impl Operations {
         self.unlisted
     }
 
+    /// Whether a consumer with these permissions may call any of them, or any other path, without a user.
+    pub fn admit_application(&self, permissions: &[Permission]) -> bool {
+        let has = |needed: &Permission| permissions.contains(needed);
+        let admits = |it: &Operation| {
+            it.access.admits(CallerKind::Application) && it.permission.as_ref().is_none_or(has)
+        };
+        self.unlisted.admits(CallerKind::Application) || self.listed.iter().any(admits)
+    }
+
     /// The rejection of an operation that is not permitted, because of its rule `unmet` if it is that.
     pub const fn forbidden(&self, unmet: Option<UnmetRule>) -> PolicyRejection {
         PolicyRejection::NotPermitted {
@@ -534,7 +543,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{super::access::CallerKind, *};
+    use super::*;
     use crate::{oauth::percent, request::parse::target};
 
     fn operation(path: &str, methods: &[&str]) -> Operation {

@@ -18,8 +18,10 @@ use crate::{
 pub enum Purpose {
     /// A call to the API, with an access token or without a token.
     Api,
-    /// The revocation or the exchange of the access token that signs the call.
+    /// The revocation of the access token that signs the call.
     OwnToken,
+    /// The exchange of the access token that signs the call, or of the consumer's own right without a token.
+    Exchange,
     /// A request token call (RFC 5849 §2.1).
     RequestToken,
     /// An access token call (RFC 5849 §2.3).
@@ -32,14 +34,15 @@ impl Purpose {
         match call {
             TokenCall::RequestToken => Self::RequestToken,
             TokenCall::AccessToken => Self::AccessToken,
-            TokenCall::RevokeToken | TokenCall::Exchange => Self::OwnToken,
+            TokenCall::RevokeToken => Self::OwnToken,
+            TokenCall::Exchange => Self::Exchange,
         }
     }
 
     /// Where the protocol parameters of such a call may be.
     pub const fn location_rule(self) -> LocationRule {
         match self {
-            Self::Api | Self::OwnToken => LocationRule::OneLocation,
+            Self::Api | Self::OwnToken | Self::Exchange => LocationRule::OneLocation,
             Self::RequestToken | Self::AccessToken => LocationRule::FlowApart,
         }
     }
@@ -47,10 +50,15 @@ impl Purpose {
     /// The protocol parameters that such a call needs in addition to those of every signed request.
     pub const fn needed(self) -> &'static [ProtocolParameter] {
         match self {
-            Self::Api | Self::RequestToken => &[],
+            Self::Api | Self::RequestToken | Self::Exchange => &[],
             Self::OwnToken => &[ProtocolParameter::Token],
             Self::AccessToken => &[ProtocolParameter::Token, ProtocolParameter::Verifier],
         }
+    }
+
+    /// Whether the token of such a call is an access token, if it has one.
+    pub(super) const fn takes_access_token(self) -> bool {
+        matches!(self, Self::Api | Self::OwnToken | Self::Exchange)
     }
 
     /// The base strings that such a call may be signed with, by a consumer of `dialect`.
@@ -61,7 +69,7 @@ impl Purpose {
     ) -> &'static [Selection] {
         let either = match self {
             Self::Api => dialect.unwrap_or(rules.signature.default_dialect) == Dialect::Legacy,
-            Self::OwnToken => false,
+            Self::OwnToken | Self::Exchange => false,
             Self::RequestToken | Self::AccessToken => rules.signature.accept_description,
         };
         if either {
@@ -75,9 +83,9 @@ impl Purpose {
 /// The credentials that sign a call.
 #[derive(Debug)]
 pub enum Credential {
-    /// A consumer with an access token, for [`Purpose::Api`] and [`Purpose::OwnToken`].
+    /// A consumer with an access token, for [`Purpose::Api`], [`Purpose::OwnToken`] and [`Purpose::Exchange`].
     AccessToken(LocalAccess),
-    /// A consumer alone, for [`Purpose::Api`].
+    /// A consumer alone, for [`Purpose::Api`] and [`Purpose::Exchange`].
     Application(Arc<ConsumerCredentials>),
     /// A consumer alone, for [`Purpose::RequestToken`].
     Consumer(Arc<ConsumerCredentials>),

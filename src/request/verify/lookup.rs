@@ -25,7 +25,7 @@ impl Verifier {
     ) -> Result<Credential, VerifyError> {
         let key = named.consumer_key;
         match (purpose, named.token) {
-            (Purpose::Api | Purpose::OwnToken, Some(token)) => {
+            (Purpose::Api | Purpose::OwnToken | Purpose::Exchange, Some(token)) => {
                 let access = self.credentials.access(token, key).await?;
                 if let Some(access) = access.filter(|access| is_of(key, access)) {
                     return Ok(Credential::AccessToken(access.into()));
@@ -33,7 +33,9 @@ impl Verifier {
                 self.known_consumer(key).await?;
                 Err(VerifyRejection::TokenUnknown.into())
             }
-            (Purpose::Api, None) => Ok(Credential::Application(self.known_consumer(key).await?)),
+            (Purpose::Api | Purpose::Exchange, None) => {
+                Ok(Credential::Application(self.known_consumer(key).await?))
+            }
             (Purpose::RequestToken, _) => Ok(Credential::Consumer(self.known_consumer(key).await?)),
             (Purpose::AccessToken, token) => cold::boxed(self.find_request_token(key, token)).await,
             (Purpose::OwnToken, None) => Err(VerifyRejection::TokenUnknown.into()),
@@ -91,8 +93,7 @@ impl<'v> Check<'v> {
     /// The access token that the call names, if this thread has just verified another call with it.
     pub(super) fn at_hand(&self, moment: LookupTime) -> Option<LocalAccess> {
         let named = &self.request.credentials;
-        let is_access = matches!(self.purpose, Purpose::Api | Purpose::OwnToken);
-        let token = named.token.filter(|_| is_access)?;
+        let token = named.token.filter(|_| self.purpose.takes_access_token())?;
         let access = self.verifier.credentials.at_hand(token, moment)?;
         is_of(named.consumer_key, &access).then_some(access)
     }
@@ -130,8 +131,8 @@ impl<'v> Check<'v> {
             now,
         } = *self;
         let named = &request.credentials;
-        let is_for_access = matches!(purpose, Purpose::Api | Purpose::OwnToken);
-        let is_examined = is_for_access && named.token.is_some() && verifier.skews.may_verify(now);
+        let is_examined =
+            purpose.takes_access_token() && named.token.is_some() && verifier.skews.may_verify(now);
         let found = match is_examined {
             true => verifier
                 .find_request_token(named.consumer_key, named.token)

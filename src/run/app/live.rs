@@ -54,6 +54,11 @@ pub fn live(
     let verify = verify_rules(config, listener);
     let theme = Arc::new(theme(config, listener)?);
     let rates = ConsumerRates::new(config.rate.requests_per_consumer);
+    let operations = Arc::new(config.operations.operations(
+        &config.operation,
+        config.paths,
+        config.flow.role,
+    ));
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
@@ -65,9 +70,11 @@ pub fn live(
         feed: Arc::clone(&services.pages.feed),
         base: origins.base.clone(),
         sunset: sunset.clone(),
-        exchange: keys
-            .as_ref()
-            .and_then(|keys| config.exchange.exchange(keys, config.bearer.own)),
+        exchange: keys.as_ref().and_then(|keys| {
+            config
+                .exchange
+                .exchange(keys, config.bearer.own, &operations)
+        }),
         clock: services.clock.clone(),
     };
     let mut pages = page_rules(config, &origins, Arc::clone(&theme));
@@ -86,9 +93,7 @@ pub fn live(
         pages: Pages::new(pages, services.pages.clone()),
         flow: flow.clone(),
         origins: Arc::clone(&origins),
-        operations: config
-            .operations
-            .operations(&config.operation, config.paths, config.flow.role),
+        operations,
         forward_preflights: config.preflights.preflight == Preflight::Forward,
         sunset,
         rates,

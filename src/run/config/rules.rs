@@ -551,6 +551,8 @@ fn bearer(config: &Config, found: &mut Findings) {
                 "tokens would cross the network in clear; write https://";
             [&key("introspection_url")] if asked.is_some() && earlier.iter().any(|it| it.introspection_url.is_some()) =>
                 "another issuer has one, and a token that is not a JWT does not say whose it is; leave one out";
+            [&key("audience_required")] if !issuer.audience_required && asked.is_none() =>
+                "a JWT always names its audience; leave it out";
             [&key("client_id")] if client != [asked.is_some(); 2] =>
                 "client_id, client_secret_file and introspection_url go together; write all of them or none";
             [&key("ca")] if !issuer.ca.is_empty() && !is_https =>

@@ -6,16 +6,20 @@
 //! Promise (Permissions and identity): A Bearer token is never logged, and reaches the API only where credentials do. Also in
 //! `tests/attacks/bearer.rs`.
 
+mod alone;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Call, Caller, Consumer, Proxy, Scene, Upstream, fresh,
+    Answer, Call, Caller, Connection, Consumer, Operator, Proxy, Scene, Upstream, Visitor, fresh,
     gate::WAYS,
     has,
-    issuer::{Issuer, Key, bearer_error},
-    now, until, within,
+    issuer::{AUDIENCE, Issuer, Key, bearer_error},
+    now,
+    operator::WRITE,
+    until, within,
 };
 
 const OPERATIONS: &str = r#"
@@ -62,6 +66,7 @@ fn exchanging(more: &str) -> Scene {
         .current_dir(builder.directory());
     assert!(openssl.output().unwrap().status.success());
     let proxy = builder
+        .with_console()
         .config(&format!(
             "identity.assertion = {{ key_files = ['a.pem'], header = 'X-Auth-Assertion', audience = 'https://api.internal' }}\n\
              exchange.audience = 'https://api.example.com'\nbearer.own = true\n{more}"
@@ -259,6 +264,97 @@ fn tokens_of_an_issuer_name_consumer_user_and_permissions() {
     }
 }
 
+/// Claims as servers write them for a client without a user, and for a user.
+#[test]
+fn a_client_without_a_user_is_no_user_whatever_its_subject_is() {
+    const USER: &str = "consumer";
+    const CLIENT: &str = "application";
+    const NONE: &str = "";
+    let of_entra = "user_claim = 'oid'\nuser_mark = 'scp'\nclient_mark = 'idtyp=app'";
+    let of_keycloak = "user_mark = 'sid'\nclient_mark = 'clientHost'";
+    for (keys, claims, kind) in [
+        // RFC 9068 §2.2: the subject is the client's identifier. Auth0 adds to it.
+        ("", json!({"sub": "APP"}), CLIENT),
+        (
+            "",
+            json!({"sub": "APP@clients", "gty": "client-credentials"}),
+            CLIENT,
+        ),
+        ("", json!({"sub": "auth0|7"}), USER),
+        ("", json!({"sub": "7@clients"}), USER),
+        ("", json!({}), CLIENT),
+        (
+            of_entra,
+            json!({"oid": "5e7a", "sub": "5e7a", "idtyp": "app"}),
+            CLIENT,
+        ),
+        (
+            of_entra,
+            json!({"oid": "0b1c", "sub": "x", "scp": "a"}),
+            USER,
+        ),
+        (
+            of_entra,
+            json!({"oid": "0b1c", "sub": "x", "scp": "a", "idtyp": "user"}),
+            USER,
+        ),
+        // It is neither, so it is rejected.
+        (
+            of_entra,
+            json!({"oid": "5e7a", "sub": "5e7a", "roles": ["a"]}),
+            NONE,
+        ),
+        (of_entra, json!({"oid": "5e7a", "idtyp": ["app"]}), NONE),
+        (of_entra, json!({"sub": "x", "scp": "a"}), NONE),
+        (of_entra, json!({"oid": "5e7a", "scp": null}), NONE),
+        (
+            of_keycloak,
+            json!({"sub": "11aa", "clientHost": "192.0.2.1"}),
+            CLIENT,
+        ),
+        (of_keycloak, json!({"sub": "22bb", "sid": "s"}), USER),
+        (
+            of_keycloak,
+            json!({"sub": "22bb", "preferred_username": "service-account-APP"}),
+            NONE,
+        ),
+        // A service account with a session is one all the same.
+        (
+            of_keycloak,
+            json!({"sub": "11aa", "sid": "s", "clientHost": "192.0.2.1"}),
+            CLIENT,
+        ),
+        (
+            "client_mark = 'gty=client-credentials'",
+            json!({"sub": "x", "gty": "client-credentials"}),
+            CLIENT,
+        ),
+        (
+            "client_mark = 'gty=client-credentials'",
+            json!({"sub": "x", "gty": "password"}),
+            USER,
+        ),
+    ] {
+        let (issuer, api) = (Issuer::start(), Upstream::start());
+        let access = "operations.unlisted = ['consumer', 'application']";
+        let proxy = Proxy::with(&api, &format!("{access}\n{}", issuer.section(keys)));
+        let app = proxy.consumer("App");
+        let mut token = issuer.claims(&app.key, "", "");
+        token.as_object_mut().unwrap().remove("sub");
+        let claims = claims.to_string().replace("APP", &app.key);
+        merge(&mut token, &serde_json::from_str(&claims).unwrap());
+        let answer = proxy.send(bearer("/a", &issuer.token(&token)));
+        if kind == NONE {
+            is_rejected(&answer, 401, "invalid_token");
+            continue;
+        }
+        assert_eq!(answer.status, 200, "{claims}: {answer:?}");
+        let seen = identity(&api);
+        assert_eq!(seen[3], kind, "{claims}");
+        assert_eq!(seen[0].is_empty(), kind == CLIENT, "{claims}");
+    }
+}
+
 fn merge(into: &mut Value, from: &Value) {
     for (name, value) in from.as_object().unwrap() {
         into[name] = value.clone();
@@ -381,7 +477,7 @@ fn an_issuer_is_asked_for_opaque_tokens() {
         ))
         .start();
     let app = proxy.consumer_with("App", "--permission a --permission b");
-    let mut claims = json!({"active": true, "client_id": app.key, "sub": "user-7", "scope": "a"});
+    let mut claims = json!({"active": true, "client_id": app.key, "sub": "user-7", "scope": "a", "aud": AUDIENCE});
     issuer.knows("opaque-1", claims.clone());
     proxy.passes(bearer("/a", "opaque-1"));
     assert_eq!(identity(&api), ["user-7", &app.key, "a", "consumer"]);
@@ -394,13 +490,42 @@ fn an_issuer_is_asked_for_opaque_tokens() {
         ("iss", json!("https://other.example")),
         ("exp", json!(now() - 1)),
         ("client_id", json!("")),
+        // Servers know other kinds of tokens too.
+        ("typ", json!("Refresh")),
+        ("typ", json!("Offline")),
+        ("typ", json!("ID")),
+        ("token_use", json!("refresh_token")),
+        ("token_use", json!("id_token")),
+        ("token_type", json!("refresh_token")),
+        ("token_type", json!("DPoP")),
+        ("at_hash", json!("x")),
+        ("cnf", json!({"jkt": "x"})),
+        ("cnf", json!({"x5t#S256": "x"})),
+        // RFC 7662 lets aud be absent: such a token may be for another API.
+        ("aud", Value::Null),
+        ("aud", json!("")),
+        ("aud", json!([])),
+        ("aud", json!({AUDIENCE: true})),
     ] {
         let token = fresh("opaque-");
         let mut claims = claims.clone();
         claims[name] = value;
-        issuer.knows(&token, claims);
+        issuer.knows(&token, claims.clone());
         let answer = proxy.send(bearer("/a", &token));
+        assert_eq!(answer.status, 401, "{claims}");
         is_rejected(&answer, 401, "invalid_token");
+    }
+    proxy.logs(&["a token is not used", "audience_required"]);
+    for (name, value) in [
+        ("typ", "Bearer"),
+        ("token_type", "bearer"),
+        ("token_use", "access_token"),
+    ] {
+        let token = fresh("opaque-");
+        let mut claims = claims.clone();
+        claims[name] = json!(value);
+        issuer.knows(&token, claims);
+        proxy.passes(bearer("/a", &token));
     }
     // It is asked again after `cache.ttl`.
     claims["active"] = json!(false);
@@ -415,6 +540,66 @@ fn an_issuer_is_asked_for_opaque_tokens() {
 }
 
 #[test]
+fn a_response_without_audience_counts_only_where_the_operator_says_so() {
+    let (issuer, api) = (Issuer::start(), Upstream::start());
+    let builder = Proxy::in_front_of(&api);
+    let section = issuer.asked_section(&builder);
+    let config = format!("{OPERATIONS}\n{section}audience_required = false");
+    let proxy = builder.config(&config).start();
+    let app = proxy.consumer_with("App", "--permission a");
+    let claims = json!({"active": true, "client_id": app.key, "sub": "user-7", "scope": "a"});
+    for (aud, status) in [
+        (None, 200),
+        (Some(Value::Null), 200),
+        (Some(json!([])), 200),
+        (Some(json!([AUDIENCE])), 200),
+        (Some(json!("https://other.example")), 401),
+        (Some(json!({AUDIENCE: true})), 401),
+    ] {
+        let (token, mut claims) = (fresh("opaque-"), claims.clone());
+        if let Some(aud) = aud {
+            claims["aud"] = aud;
+        }
+        issuer.knows(&token, claims.clone());
+        assert_eq!(proxy.status(bearer("/a", &token)), status, "{claims}");
+    }
+}
+
+#[test]
+fn a_revoked_opaque_token_ends_while_the_issuer_fails() {
+    let (issuer, api) = (Issuer::start(), Upstream::start());
+    let builder = Proxy::in_front_of(&api);
+    let section = issuer.asked_section(&builder);
+    let config = format!("cache.ttl = '1s'\ncache.stale_if_error = '2s'\n{section}");
+    let proxy = builder.config(&config).start();
+    let app = proxy.consumer("App");
+    let mut claims = json!({"active": true, "client_id": app.key, "sub": "7", "aud": AUDIENCE});
+    issuer.knows("revoked", claims.clone());
+    issuer.knows("kept", claims.clone());
+    proxy.passes(bearer("/a", "kept"));
+    proxy.passes(bearer("/a", "revoked"));
+    claims["active"] = json!(false);
+    issuer.knows("revoked", claims.clone());
+    until("the issuer has said so", || {
+        proxy.status(bearer("/a", "revoked")) == 401
+    });
+    // It is not known again by what was known before; and one that it revokes in silence ends too.
+    issuer.replies(crate::support::Reply::status("500 Internal Server Error"));
+    let ended = now() + 4;
+    until("neither is used any longer", || {
+        assert_ne!(proxy.status(bearer("/a", "revoked")), 200);
+        let status = proxy.status(bearer("/a", "kept"));
+        assert!(status == 200 || status == 503, "{status}");
+        status == 503 && now() >= ended
+    });
+    issuer.knows("kept", claims);
+    issuer.replies(None);
+    until("the issuer is asked again", || {
+        proxy.status(bearer("/a", "kept")) == 401
+    });
+}
+
+#[test]
 fn many_calls_with_one_opaque_token_ask_once() {
     let (issuer, api) = (Issuer::start(), Upstream::start());
     let builder = Proxy::in_front_of(&api);
@@ -423,7 +608,7 @@ fn many_calls_with_one_opaque_token_ask_once() {
     let app = proxy.consumer("App");
     issuer.knows(
         "opaque",
-        json!({"active": true, "client_id": app.key, "sub": "7"}),
+        json!({"active": true, "client_id": app.key, "sub": "7", "aud": AUDIENCE}),
     );
     std::thread::scope(|scope| {
         for _ in 0..16 {
@@ -540,6 +725,72 @@ fn a_gateway_that_asks_gets_the_same_decision() {
 }
 
 #[test]
+fn a_session_and_a_token_do_not_mix() {
+    let scene = exchanging(
+        "operations.forbidden_status = 403\noperation = [{ path = '/both', access = ['consumer', 'user', 'anonymous'] },\
+         { path = '/users', access = ['user'] }, { path = '/app', access = ['application', 'user'] }]",
+    );
+    let (proxy, caller) = (&scene.proxy, &scene.caller);
+    let token = exchanged(&scene);
+    let alone = Call::post("/service.oauth?mode=exchange").by(&caller.consumer);
+    let alone = proxy.passes(alone).json()["access_token"].to_string();
+    let alone = alone.trim_matches('"');
+    let bob = proxy.user("bob");
+    let visitor = Visitor::logged_in(proxy, &bob);
+    let operator = Operator::with(proxy, WRITE);
+    let cookies = visitor
+        .cookies
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    let cookies = cookies.chain(operator.cookie.clone());
+    let cookies = Vec::from_iter(cookies).join("; ");
+    let with_session = |call: Call| {
+        call.header("Cookie", &cookies)
+            .header("Sec-Fetch-Site", "same-origin")
+    };
+    let sent = |target: &str, token: &str| proxy.send(with_session(bearer(target, token)));
+    sent("/both", &token).has_status(200);
+    let key = &*caller.consumer.key;
+    assert_eq!(
+        identity(&scene.api),
+        [&*caller.user.id, key, "a b", "consumer"]
+    );
+    assert!(!scene.api.last_request().fields.has("Cookie"));
+    sent("/app", alone).has_status(200);
+    assert_eq!(identity(&scene.api), ["", key, "a b", "application"]);
+    // The session is right for each of these, and the token is not.
+    let before = scene.api.count();
+    sent("/users", &token).has_status(403);
+    sent("/users", alone).has_status(403);
+    for made_up in ["made-up", "x.y.z", &token[..token.len() - 1]] {
+        for target in ["/both", "/users", "/app"] {
+            is_rejected(&sent(target, made_up), 401, "invalid_token");
+        }
+    }
+    assert_eq!(scene.api.count(), before);
+    proxy.passes(with_session(Call::get("/users")));
+    assert_eq!(identity(&scene.api), [&*bob.id, "", "", "user"]);
+    // A token opens no page, no console and no admin API.
+    let page = proxy.send(bearer("/service.oauth?mode=applications", &token));
+    assert!(!page.text().contains("alice"), "{page:?}");
+    for target in ["/", "/v1/consumers"] {
+        for token in [&*token, alone] {
+            let answer = operator_call(proxy, bearer(target, token));
+            assert!([303, 401].contains(&answer.status), "{target}: {answer:?}");
+        }
+    }
+}
+
+/// Sends a call to the admin listener.
+fn operator_call(proxy: &Proxy, call: Call) -> Answer {
+    let address = proxy.admin();
+    let wire = call.wire(&format!("http://{address}"), &address.to_string());
+    let mut connection = Connection::to(address);
+    connection.send(&wire);
+    connection.answer("GET")
+}
+
+#[test]
 fn the_guard_lets_the_token_go_on() {
     let issuer = Issuer::start();
     let (api, proxy, app) = served(&issuer, "service.role = 'guard'");
@@ -615,6 +866,14 @@ fn a_configuration_that_would_expose_tokens_is_refused() {
             "go together",
         ),
         (format!("{issuer}jwks_file = 'no-such-file'"), "jwks_file"),
+        (
+            format!("{issuer}{keys}audience_required = false"),
+            "always names its audience",
+        ),
+        (
+            format!("{issuer}{keys}user_mark = '=x'"),
+            "the name of a claim",
+        ),
     ] {
         let ended = builder(&config).serve_fails();
         assert!(ended.stderr.contains(problem), "{config}\n{ended:?}");

@@ -120,9 +120,10 @@ fn the_exchange_takes_only_a_post_signed_with_an_access_token() {
     scene
         .proxy
         .rejects(Call::post(target), 401, "parameter_absent");
+    // No operation admits calls without a user.
     scene
         .proxy
-        .rejects(Call::post(target).by(consumer), 400, "parameter_absent");
+        .rejects(Call::post(target).by(consumer), 401, "token_rejected");
     scene
         .proxy
         .rejects(exchanges(&scene).key("wrong"), 401, "signature_invalid");
