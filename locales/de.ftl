@@ -251,6 +251,7 @@ register-end-text = Aller Zugriff der Anwendung endet sofort, für alle Benutzer
 register-invalid = Berichtigen Sie das und senden Sie es noch einmal:
 register-taken = Eine andere Anwendung hat diesen Namen. Wählen Sie einen anderen.
 register-too-many = Es gibt im Moment zu viele Schlüssel. Beenden Sie einen, den Sie nicht brauchen, oder versuchen Sie es morgen wieder.
+register-ended = Hier werden keine Schlüssel mehr vergeben.
 
 error-again = Von vorn beginnen
 error-try-again = Noch einmal versuchen
@@ -282,6 +283,8 @@ error-used = Diese Anfrage wurde schon beantwortet
 error-used-text = Jede Anfrage kann nur einmal beantwortet werden. Gehen Sie zurück zur Anwendung und beginnen Sie dort, wenn nötig, noch einmal.
 error-disabled = Diese Anwendung ist gesperrt
 error-disabled-text = Die Anwendung kann gerade keinen Zugriff anfragen.
+error-ended = Auf diese Weise kann kein Zugriff mehr erlaubt werden
+error-ended-text = Diese Anwendung muss geändert werden, bevor sie wieder Zugriff anfragen kann. Zugriff, den Sie früher erlaubt haben, bleibt. Fragen Sie den Entwickler der Anwendung.
 error-callback = Diese Anfrage kann nicht beantwortet werden
 error-callback-text = Die Adresse, zu der die Anwendung Sie schicken will, ist nicht für sie registriert.
 error-no-application = Keine solche Anwendung

@@ -296,6 +296,7 @@ register-end-text = All its access ends at once, for every user. Nothing brings 
 register-invalid = Correct this and send it again:
 register-taken = Another application has this name. Choose another one.
 register-too-many = There are too many keys at the moment. End one that you do not need, or try again tomorrow.
+register-ended = No more keys are given out here.
 
 # Error pages: a heading, and what happened and what to do.
 error-again = Start again
@@ -329,6 +330,8 @@ error-used = This request was answered already
 error-used-text = Each request can be answered once. Go back to the application, and start again there if needed.
 error-disabled = This application is disabled
 error-disabled-text = It cannot ask for access right now.
+error-ended = Access cannot be given any longer in this way
+error-ended-text = This application has to change before it can ask for access again. Access that you allowed earlier stays. Ask the developer of the application.
 error-callback = This request cannot be answered
 error-callback-text = The address to which the application wants you sent is not registered for it.
 error-no-application = No such application

@@ -254,6 +254,7 @@ register-end-text = Todo su acceso termina enseguida, para todos los usuarios. L
 register-invalid = Corrija esto y envíelo de nuevo:
 register-taken = Otra aplicación tiene este nombre. Elija otro.
 register-too-many = Hay demasiadas claves en este momento. Elimine una que no necesite, o inténtelo de nuevo mañana.
+register-ended = Aquí ya no se conceden claves nuevas.
 
 error-again = Empezar de nuevo
 error-try-again = Volver a intentarlo
@@ -285,6 +286,8 @@ error-used = Esta solicitud ya se ha respondido
 error-used-text = Cada solicitud se puede responder una sola vez. Vuelva a la aplicación y, si hace falta, empiece allí de nuevo.
 error-disabled = Esta aplicación está desactivada
 error-disabled-text = En este momento no puede solicitar acceso.
+error-ended = Ya no es posible permitir el acceso de esta forma
+error-ended-text = Esta aplicación tiene que cambiar antes de poder volver a pedir acceso. El acceso que usted permitió antes se mantiene. Consulte al desarrollador de la aplicación.
 error-callback = No se puede responder a esta solicitud
 error-callback-text = La dirección a la que la aplicación quiere enviarle no está registrada para ella.
 error-no-application = No existe esa aplicación

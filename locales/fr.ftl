@@ -254,6 +254,7 @@ register-end-text = Tous ses accès prennent fin aussitôt, pour tous les utilis
 register-invalid = Corrigez ceci et envoyez de nouveau :
 register-taken = Une autre application porte ce nom. Choisissez-en un autre.
 register-too-many = Il y a trop de clés en ce moment. Supprimez-en une dont vous n’avez pas besoin, ou réessayez demain.
+register-ended = Aucune nouvelle clé n’est plus délivrée ici.
 
 error-again = Recommencer
 error-try-again = Réessayer
@@ -285,6 +286,8 @@ error-used = Une réponse a déjà été donnée à cette demande
 error-used-text = On ne peut répondre qu’une fois à chaque demande. Retournez à l’application et, si nécessaire, recommencez.
 error-disabled = Cette application est désactivée
 error-disabled-text = Elle ne peut pas demander d’accès pour l’instant.
+error-ended = Il n’est plus possible d’autoriser l’accès de cette façon
+error-ended-text = Cette application doit changer avant de pouvoir demander à nouveau l’accès. L’accès que vous avez autorisé auparavant est conservé. Adressez-vous au développeur de l’application.
 error-callback = Il n’est pas possible de répondre à cette demande
 error-callback-text = L’adresse vers laquelle l’application veut vous envoyer n’est pas enregistrée pour elle.
 error-no-application = Application introuvable

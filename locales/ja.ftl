@@ -205,6 +205,7 @@ register-end-text = すべてのユーザーについて、アクセスがただ
 register-invalid = 次の点を直して、もう一度送信してください:
 register-taken = この名前は別のアプリケーションが使っています。別の名前を選んでください。
 register-too-many = 現在、キーが多すぎます。不要なキーを終了するか、明日もう一度お試しください。
+register-ended = ここでは新しいキーは発行されません。
 
 error-again = 最初からやり直す
 error-try-again = もう一度試す
@@ -236,6 +237,8 @@ error-used = このリクエストは処理済みです
 error-used-text = 許可または拒否できるのは一度だけです。アプリケーションに戻り、必要であればそこからやり直してください。
 error-disabled = このアプリケーションは無効になっています
 error-disabled-text = 現在、アクセスを求めることはできません。
+error-ended = この方法ではアクセスを許可できなくなりました
+error-ended-text = このアプリケーションが再びアクセスを求めるには、変更が必要です。以前に許可したアクセスはそのまま残ります。アプリケーションの開発者にお問い合わせください。
 error-callback = このリクエストには回答できません
 error-callback-text = アプリケーションが指定した戻り先のアドレスは登録されていません。
 error-no-application = アプリケーションが見つかりません

@@ -205,6 +205,7 @@ register-end-text = 모든 사용자에 대한 접근이 즉시 끝납니다. �
 register-invalid = 다음을 고쳐 다시 보내세요:
 register-taken = 다른 앱이 이 이름을 사용합니다. 다른 이름을 선택하세요.
 register-too-many = 지금은 키가 너무 많습니다. 필요 없는 키를 종료하거나 내일 다시 시도하세요.
+register-ended = 여기서는 더 이상 새 키를 발급하지 않습니다.
 
 error-again = 처음부터 다시 시작
 error-try-again = 다시 시도
@@ -236,6 +237,8 @@ error-used = 이미 처리된 요청입니다
 error-used-text = 각 요청에는 한 번만 답할 수 있습니다. 필요하면 앱으로 돌아가 다시 시작하세요.
 error-disabled = 사용이 중지된 앱입니다
 error-disabled-text = 지금은 접근 권한을 요청할 수 없습니다.
+error-ended = 이 방식으로는 더 이상 접근을 허용할 수 없습니다
+error-ended-text = 이 앱은 변경되어야 다시 접근 권한을 요청할 수 있습니다. 이전에 허용한 접근 권한은 그대로 유지됩니다. 앱의 개발자에게 문의하세요.
 error-callback = 이 요청에는 답할 수 없습니다
 error-callback-text = 앱이 이동시키려는 주소가 이 앱에 등록되어 있지 않습니다.
 error-no-application = 앱을 찾을 수 없습니다

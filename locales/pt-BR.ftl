@@ -254,6 +254,7 @@ register-end-text = Todo o acesso dele termina na hora, para todos os usuários.
 register-invalid = Corrija isto e envie de novo:
 register-taken = Outro aplicativo tem este nome. Escolha outro.
 register-too-many = Há chaves demais no momento. Encerre uma de que não precisa, ou tente de novo amanhã.
+register-ended = Não são mais emitidas chaves novas aqui.
 
 error-again = Começar de novo
 error-try-again = Tentar novamente
@@ -285,6 +286,8 @@ error-used = Este pedido já foi respondido
 error-used-text = Cada pedido só pode ser respondido uma vez. Volte ao aplicativo e, se necessário, comece de novo por lá.
 error-disabled = Este aplicativo está desativado
 error-disabled-text = Ele não pode pedir acesso agora.
+error-ended = Não é mais possível permitir o acesso desta forma
+error-ended-text = Este aplicativo precisa mudar antes de poder pedir acesso novamente. O acesso que você permitiu antes continua. Fale com o desenvolvedor do aplicativo.
 error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual o aplicativo quer enviar você não está registrado para ele.
 error-no-application = Aplicativo não encontrado

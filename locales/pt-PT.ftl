@@ -254,6 +254,7 @@ register-end-text = Todo o acesso dela termina de imediato, para todos os utiliz
 register-invalid = Corrija isto e envie de novo:
 register-taken = Outra aplicação tem este nome. Escolha outro.
 register-too-many = Há demasiadas chaves neste momento. Termine uma de que não precisa, ou tente de novo amanhã.
+register-ended = Já não são emitidas chaves novas aqui.
 
 error-again = Começar de novo
 error-try-again = Tentar novamente
@@ -285,6 +286,8 @@ error-used = Este pedido já foi respondido
 error-used-text = Cada pedido só pode ser respondido uma vez. Volte à aplicação e, se necessário, comece lá de novo.
 error-disabled = Esta aplicação está desativada
 error-disabled-text = Não pode pedir acesso neste momento.
+error-ended = Já não é possível permitir o acesso desta forma
+error-ended-text = Esta aplicação tem de mudar antes de poder voltar a pedir acesso. O acesso que permitiu antes mantém-se. Fale com o programador da aplicação.
 error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual a aplicação o quer enviar não está registado para ela.
 error-no-application = Aplicação não encontrada

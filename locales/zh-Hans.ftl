@@ -205,6 +205,7 @@ register-end-text = 它对所有用户的访问立即终止，键无法恢复。
 register-invalid = 请更正以下内容后重新发送：
 register-taken = 另一个应用已使用此名称，请另选一个。
 register-too-many = 目前键过多。请终止一个不需要的键，或明天再试。
+register-ended = 这里不再发放新的键。
 
 error-again = 重新开始
 error-try-again = 重试
@@ -236,6 +237,8 @@ error-used = 此请求已处理
 error-used-text = 每个请求只能回应一次。请返回应用，如有需要，请在那里重新开始。
 error-disabled = 此应用已停用
 error-disabled-text = 该应用现在不能请求访问。
+error-ended = 无法再以这种方式允许访问
+error-ended-text = 此应用需要更改后才能再次请求访问。您之前允许的访问仍然保留。请咨询该应用的开发者。
 error-callback = 无法回应此请求
 error-callback-text = 应用要求返回的地址未注册。
 error-no-application = 没有此应用

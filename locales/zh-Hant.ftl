@@ -205,6 +205,7 @@ register-end-text = 它對所有使用者的存取立即終止，金鑰代號無
 register-invalid = 請更正以下內容後重新傳送：
 register-taken = 另一個應用程式已使用此名稱，請另選一個。
 register-too-many = 目前金鑰代號過多。請終止一個不需要的金鑰代號，或明天再試。
+register-ended = 這裡不再發放新的金鑰代號。
 
 error-again = 重新開始
 error-try-again = 再試一次
@@ -236,6 +237,8 @@ error-used = 此要求已處理
 error-used-text = 每個要求只能回應一次。請返回應用程式，如有需要，請在那裡重新開始。
 error-disabled = 此應用程式已停用
 error-disabled-text = 這個應用程式現在不能要求存取。
+error-ended = 無法再以這種方式允許存取
+error-ended-text = 此應用程式需要變更後才能再次要求存取。您先前允許的存取仍會保留。請洽詢該應用程式的開發者。
 error-callback = 無法回應此要求
 error-callback-text = 應用程式要求返回的位址未註冊。
 error-no-application = 沒有此應用程式

@@ -20,6 +20,7 @@ use crate::{
     records::values::{port::RecordFilter, record::Consumer},
     request::verify::settings::Enforcement,
     run::app,
+    telemetry::calls::facts::Door,
 };
 
 /// The commands for consumers.
@@ -34,8 +35,12 @@ pub(super) enum Command {
         /// Only those registered at least this long ago, such as 90d, that signed no call since
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         unused_for: Option<Duration>,
+        /// Only those that signed a call in this time, with their contacts, and the calls of the last day by signature and by
+        /// Bearer token
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration, num_args = 0..=1, default_missing_value = "30d")]
+        still_signing: Option<Duration>,
         /// Only those on which an operator has to decide: users ask for them, or for other callbacks
-        #[arg(long, conflicts_with_all = ["search", "enabled", "unused_for", "contact"])]
+        #[arg(long, conflicts_with_all = ["search", "enabled", "unused_for", "contact", "still_signing"])]
         waiting: bool,
         /// Only those with a contact, or with this text in it
         #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
@@ -128,14 +133,20 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         Command::List {
             filter,
             unused_for,
+            still_signing,
             contact,
             sort,
             waiting,
         } => {
             let manage = context.manage()?;
-            let shown = contact.is_some().then_some("contact");
+            let shown = match (still_signing, &contact) {
+                (Some(_), _) => &["contact", "last_signed_at"][..],
+                (None, Some(_)) => &["contact"],
+                (None, None) => &[],
+            };
             let filter = RecordFilter {
                 contact,
+                signed_since: still_signing.map(|within| context.now.before(within)),
                 ..filter.into()
             };
             let page = async |last: Option<&(Consumer, _)>, limit| {
@@ -153,8 +164,20 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                 Order::Rejected => rejected(context)?,
                 _ => HashMap::new(),
             };
+            let doors = match still_signing {
+                Some(within) => doors(context, within),
+                None => HashMap::new(),
+            };
             let view = |(consumer, view): &(Consumer, Map<String, Value>)| {
                 let mut view = view.clone();
+                if still_signing.is_some() {
+                    let calls = doors.get(consumer.key.as_str());
+                    for door in [Door::Bearer, Door::Signature] {
+                        let door: &str = door.into();
+                        let count = calls.map_or(&Value::Null, |calls| &calls[door]);
+                        view.shift_insert(2, format!("{door}_calls"), count.clone());
+                    }
+                }
                 if sort == Order::Rejected {
                     let count = rejected.get(consumer.key.as_str());
                     view.shift_insert(2, "rejected".to_owned(), json!(count.unwrap_or(&0)));
@@ -287,6 +310,26 @@ fn rejected(context: &Context) -> Result<HashMap<String, u64>, CommandError> {
     Ok(counts)
 }
 
+/// The calls of the last day by their doors of each consumer that has signed, in the running process. They are left out where
+/// it cannot
+/// be asked: what the store knows is the answer.
+fn doors(context: &Context, within: Duration) -> HashMap<String, Value> {
+    let page = format!("/v1/consumers?signed_within={}s", within.as_secs());
+    let asked = AdminApi::new(&context.config, "").and_then(|api| api.items(&page));
+    let asked = asked.inspect_err(|error| {
+        context.note(&format!("the doors of their calls are not known: {error}"));
+    });
+    let consumers = asked.unwrap_or_default().into_iter();
+    let doors = consumers.map(|mut consumer| {
+        let calls = consumer["calls_in_day"].take();
+        (
+            consumer["key"].as_str().unwrap_or_default().to_owned(),
+            calls,
+        )
+    });
+    doors.collect()
+}
+
 fn text(of: &Value, name: &str) -> String {
     of[name].as_str().unwrap_or_default().to_lowercase()
 }
@@ -299,6 +342,11 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
     } = arguments;
     let mut members = fields.members()?;
     warn(context, &members);
+    if !context.config.sunset.new_consumers {
+        context.warn(
+            "sunset.new_consumers is false: register only what is to use OAuth 2, for no more consumers are to sign",
+        );
+    }
     let key = new_name("--key", key)?;
     members.extend(key.map(|key| ("key".to_owned(), json!(key))));
     let empty = Deviation::EmptySecret.as_str();

@@ -459,7 +459,7 @@ impl Context {
         page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
         view: impl Fn(&T) -> Value,
     ) -> Result<String, CommandError> {
-        self.list_with((None, None), page, view).await
+        self.list_with((&[], None), page, view).await
     }
 
     /// As [`Self::list`]; a table has the rare member `shown` too, and the records are in this order.
@@ -468,7 +468,7 @@ impl Context {
     /// Those of `page`.
     pub(super) async fn list_with<T>(
         &self,
-        (shown, order): (Option<&'static str>, Option<RecordOrder>),
+        (shown, order): (&'static [&'static str], Option<RecordOrder>),
         mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
         view: impl Fn(&T) -> Value,
     ) -> Result<String, CommandError> {

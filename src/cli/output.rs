@@ -44,6 +44,7 @@ fn is_rare(name: &str) -> bool {
             "decision",
             "asked_callbacks",
             "previous_secret_until",
+            "last_signed_at",
         ]
         .contains(&name)
 }
@@ -52,15 +53,15 @@ fn is_rare(name: &str) -> bool {
 pub struct Listing {
     as_json: bool,
     json: String,
-    /// A rare member that the table has too.
-    shown: Option<&'static str>,
+    /// The rare members that the table has too.
+    shown: &'static [&'static str],
     rows: Vec<Vec<String>>,
 }
 
 impl Listing {
     /// A list without records: an object a line, or a table with its heads first.
-    /// The table has this rare member too.
-    pub fn new(as_json: bool, shown: Option<&'static str>) -> Self {
+    /// The table has these rare members too.
+    pub fn new(as_json: bool, shown: &'static [&'static str]) -> Self {
         Self {
             as_json,
             shown,
@@ -75,7 +76,7 @@ impl Listing {
             self.json.push_str(&json_line(record));
             return;
         }
-        let is_shown = |name: &str| !is_rare(name) || self.shown == Some(name);
+        let is_shown = |name: &str| !is_rare(name) || self.shown.contains(&name);
         let columns = || fields(record).filter(|(name, _)| is_shown(name));
         if self.rows.is_empty() {
             let head = columns().map(|(name, _)| name.replace('_', " ").to_uppercase());

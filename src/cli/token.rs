@@ -169,6 +169,9 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
             consumer.key
         ));
     }
+    if !context.config.sunset.new_grants {
+        context.warn("sunset.new_grants is false, which does not hold for this command");
+    }
     let issued = view::with_secret(view::members(&token), "token_secret", &token.secret);
     let permissions = Vec::from_iter(token.permissions.iter().map(Permission::as_str)).join(", ");
     let with = match permissions.is_empty() {

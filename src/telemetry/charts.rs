@@ -107,6 +107,8 @@ pub struct Charts {
     observing: Mutex<Observing>,
     /// The calls of each consumer.
     pub consumers: ConsumerCalls,
+    /// Those of them that came with a Bearer token.
+    pub by_bearer: ConsumerCalls,
 }
 
 /// When calls were only observed.

@@ -391,6 +391,11 @@ impl Metrics {
         self.consumers.counts(ACCEPTED)
     }
 
+    /// The same of those that came with a Bearer token.
+    pub fn bearer_calls(&self) -> AcceptedCalls {
+        self.doors.counts(Door::Bearer as usize)
+    }
+
     /// Everything in the Prometheus text format ([`CONTENT_TYPE`]).
     pub fn render(&self) -> String {
         if let Some(refresh) = self.refresh.get() {

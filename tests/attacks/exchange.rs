@@ -1,6 +1,7 @@
 //! Attacks on the exchange without a user: tokens that would shed their user, gain permissions, or pass for a user.
 //!
-//! Promise (Permissions and identity): A token of a consumer alone never counts as one of a user, nor a token of a user as one of its
+//! Promise (Permissions and identity): A token of a consumer alone never counts as one of a user, nor a token of a user as one
+//! of its
 //! consumer alone, whatever its claims; the exchange falls back from no token that was sent to the consumer itself, and gives no
 //! token to a consumer whose key is the id of a user.
 //!

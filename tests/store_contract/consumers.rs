@@ -268,7 +268,8 @@ pub(crate) async fn keeps_the_latest_use<B: Backend>() {
     store.record_consumer_uses(second).await.unwrap();
     let earlier = vec![used("a", 7, "PLAINTEXT", legacy)];
     store.record_consumer_uses(earlier).await.unwrap();
-    assert_eq!(found().await, [again, used("b", 3, "HMAC-MD5", legacy)]);
+    let both = [again.clone(), used("b", 3, "HMAC-MD5", legacy)];
+    assert_eq!(found().await, both);
 
     // A call without a token is a use too.
     let filter = RecordFilter {
@@ -279,15 +280,35 @@ pub(crate) async fn keeps_the_latest_use<B: Backend>() {
     let unused: Vec<_> = unused.iter().map(|found| found.key.as_str()).collect();
     assert_eq!(unused, ["b"]);
 
+    // A Bearer token does not hide when the consumer signed, nor does a signature hide the token.
+    let by_token = |key, at| ConsumerUse {
+        dialect: None,
+        ..used(key, at, "Bearer", rfc5849)
+    };
+    let tokens = vec![by_token("a", 9), by_token("a", 6), by_token("b", 2)];
+    store.record_consumer_uses(tokens).await.unwrap();
+    let mut of_a = store.consumer_uses(&keys[..1]).await.unwrap();
+    of_a.sort_by_key(|used| used.last_used_at);
+    assert_eq!(of_a, [again, by_token("a", 9)]);
+    for (since, expected) in [(2, &["a", "b"][..]), (3, &["a"]), (8, &[])] {
+        let filter = RecordFilter {
+            signed_since: Some(later(since)),
+            ..RecordFilter::default()
+        };
+        let signing = store.consumers(&filter, None, 9).await.unwrap();
+        let signing: Vec<_> = signing.iter().map(|found| found.key.as_str()).collect();
+        assert_eq!(signing, expected, "{since}");
+    }
+
     // A changed consumer keeps its last use, and a removed one does not.
     let change = |consumer: &mut Consumer| consumer.name = "other".to_owned();
     store
         .update_consumer(&id("b"), &always(&change))
         .await
         .unwrap();
-    assert_eq!(found().await.len(), 2);
+    assert_eq!(found().await.len(), 4);
     assert!(store.remove_consumer(&id("a"), None).await.unwrap());
-    assert_eq!(found().await.len(), 1);
+    assert_eq!(found().await.len(), 2);
 }
 
 pub(crate) async fn has_one_developer_link_for_a_time<B: Backend>() {

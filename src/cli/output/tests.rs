@@ -126,7 +126,7 @@ fn people_get_a_member_a_line() {
 
 #[test]
 fn people_get_lists_as_a_table() {
-    let mut listing = Listing::new(false, None);
+    let mut listing = Listing::new(false, &[]);
     for name in ["Shop", "Ünïcode \u{1b}[31m"] {
         let consumer = Consumer {
             name: name.to_owned(),
@@ -141,12 +141,12 @@ fn people_get_lists_as_a_table() {
          shop  Shop           -          -            rfc5849  yes      2023-11-14T22:13:20Z\n\
          shop  Ünïcode \u{fffd}[31m  -          -            rfc5849  yes      2023-11-14T22:13:20Z\n"
     );
-    assert_eq!(Listing::new(false, None).finish(None), "");
+    assert_eq!(Listing::new(false, &[]).finish(None), "");
 }
 
 #[test]
 fn programs_get_an_object_a_line() {
-    let mut listing = Listing::new(true, None);
+    let mut listing = Listing::new(true, &[]);
     listing.push(&json!(token()));
     listing.push(&json!(token()));
     let text = listing.finish(Some(10));
@@ -160,7 +160,7 @@ fn programs_get_an_object_a_line() {
 #[test]
 fn a_table_fits_the_terminal_and_its_first_column_stays_whole() {
     let table = |limit| {
-        let mut listing = Listing::new(false, None);
+        let mut listing = Listing::new(false, &[]);
         let consumer = Consumer {
             name: "A name that is longer than the others are".to_owned(),
             callbacks: vec!["https://shop.example/a/long/way/back".to_owned()],
@@ -182,7 +182,7 @@ fn a_table_fits_the_terminal_and_its_first_column_stays_whole() {
 #[test]
 fn columns_align_after_wide_characters_and_combining_marks() {
     let list = |limit| {
-        let mut list = Listing::new(false, None);
+        let mut list = Listing::new(false, &[]);
         for name in ["东京照片打印与相册商店", "ab", "e\u{301}cole", "👩‍👧 photos"]
         {
             list.push(&json!({ "id": "u", "name": name, "state": "yes" }));

@@ -187,6 +187,11 @@ impl Authorizer {
         facts.sender = verify::sender(&verified);
         let verified = match verified {
             Err(error) if is_for_api_to_check(call, &error) => {
+                let mut key = call.collected.parameters.find("oauth_consumer_key");
+                let key = key.next().and_then(|key| str::from_utf8(key.value).ok());
+                if let Some(sunset) = &self.sunset {
+                    sunset.check_grant(key.unwrap_or_default())?;
+                }
                 return Ok(Permit::danger_without_verification());
             }
             verified => verified?,
@@ -196,7 +201,11 @@ impl Authorizer {
         if let (Some(sunset), true) = (&self.sunset, verified.is_signed()) {
             // A failure after the permit announces the end too, so the claimed key is needed.
             facts.claimed = Claimed::by_signed(&call.collected);
-            sunset.check(&verified.credential().consumer().key)?;
+            let key = &verified.credential().consumer().key;
+            sunset.check(key)?;
+            if call.token_call.is_some_and(TokenCall::is_grant) {
+                sunset.check_grant(key.as_str())?;
+            }
         }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         let consumer = verified.credential().consumer();
@@ -416,7 +425,9 @@ const fn may_go_on(failure: &Failure) -> bool {
             matches!(body, BodyRejection::TooLarge)
         }
         Failure::Policy(
-            PolicyRejection::TooManyRequests { .. } | PolicyRejection::BrownOut { .. },
+            PolicyRejection::TooManyRequests { .. }
+            | PolicyRejection::BrownOut { .. }
+            | PolicyRejection::GrantsEnded { .. },
         ) => false,
         _ => true,
     }

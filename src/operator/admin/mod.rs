@@ -48,6 +48,7 @@ use crate::{
     },
     request::parse::{ParseRejection, origin::INVALID_HOST},
     telemetry::{
+        calls::consumer_calls::DoorsOfDay,
         heartbeats::HUNG_AFTER,
         metrics::{CONTENT_TYPE, Verdict},
     },
@@ -84,6 +85,18 @@ pub struct Admin {
     pub control: Arc<Control>,
     /// Requests that are being served, without those of `/healthz`.
     pub serving: Arc<()>,
+}
+
+impl Admin {
+    /// The accepted calls of the last day in this process, by their doors.
+    fn doors_of_day(&self) -> DoorsOfDay {
+        let (metrics, charts) = (&self.shared.metrics, &self.control.console.charts);
+        let now = self.control.clock.now();
+        DoorsOfDay {
+            accepted: charts.consumers.last_day(now, metrics.accepted_calls()),
+            by_bearer: charts.by_bearer.last_day(now, metrics.bearer_calls()),
+        }
+    }
 }
 
 /// The state of the admin API and the console.

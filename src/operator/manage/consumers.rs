@@ -90,7 +90,7 @@ impl Management {
     }
 
     /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered
-    /// and signed their last call at least that long ago.
+    /// and used for the last time at least that long ago.
     ///
     /// # Errors
     /// The store fails.
@@ -295,8 +295,8 @@ impl Management {
         let keys: Vec<_> = consumers.iter().map(|one| one.key.clone()).collect();
         let uses = self.store.consumer_uses(&keys).await?;
         let with_use = |consumer: Consumer| {
-            let used = uses.iter().find(|used| used.consumer == consumer.key);
-            let view = view::with_use(self.view(&consumer), used);
+            let own = uses.iter().filter(|used| used.consumer == consumer.key);
+            let view = view::with_uses(self.view(&consumer), own);
             (consumer, view)
         };
         Ok(consumers.into_iter().map(with_use).collect())

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     records::values::record::{Consumer, ConsumerUse, Dialect},
+    telemetry::calls::facts::Door,
 };
 
 /// The members that serde writes of a record.
@@ -31,12 +32,19 @@ pub fn consumer(consumer: &Consumer, default: Dialect) -> Map<String, Value> {
     view.collect()
 }
 
-/// Adds the last verified call of a consumer.
-pub fn with_use(mut members: Map<String, Value>, used: Option<&ConsumerUse>) -> Map<String, Value> {
+/// Adds the last verified call of a consumer, of those by each door.
+pub fn with_uses<'u>(
+    mut members: Map<String, Value>,
+    uses: impl Iterator<Item = &'u ConsumerUse> + Clone,
+) -> Map<String, Value> {
+    let used = uses.clone().max_by_key(|used| used.last_used_at);
+    let mut signed = uses.filter(|used| used.door() == Door::Signature);
+    let signed = signed.next().map(|used| used.last_used_at);
     for (name, value) in [
         ("last_used_at", json!(used.map(|used| used.last_used_at))),
         ("last_method", json!(used.map(|used| &used.method))),
         ("last_dialect", json!(used.map(|used| used.dialect))),
+        ("last_signed_at", json!(signed)),
     ] {
         members.insert(name.to_owned(), value);
     }

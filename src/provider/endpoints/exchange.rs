@@ -1,4 +1,5 @@
-//! `exchange`: gives a consumer an OAuth 2 access token (RFC 9068) for the access token that signs the call, which stays valid, or
+//! `exchange`: gives a consumer an OAuth 2 access token (RFC 9068) for the access token that signs the call, which stays valid,
+//! or
 //! without a token for the consumer itself.
 
 use std::{sync::Arc, time::Duration};
@@ -43,7 +44,8 @@ pub const TOKEN_TYPE: &str = "at+jwt";
 /// Gives out a token that ends with the one that signed the call, or before.
 ///
 /// # Errors
-/// The token has expired since it was verified, the consumer may not call without a user, no key can sign, the store fails, or there
+/// The token has expired since it was verified, the consumer may not call without a user, no key can sign, the store fails, or
+/// there
 /// is no randomness.
 pub(super) async fn respond(
     endpoints: &Endpoints,

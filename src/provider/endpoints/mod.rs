@@ -29,7 +29,7 @@ use crate::{
         },
         policy::{self, rate::ConsumerRates, sunset::Sunset},
         route::{self, TokenCall},
-        verify::{self, Purpose, Verifier, VerifyFault, VerifyRules},
+        verify::{self, Purpose, Verifier, VerifyFault, VerifyRejection, VerifyRules},
     },
     wire::server::{caller::buffered::API_FORMS, request::RequestBody},
 };
@@ -99,6 +99,7 @@ impl Endpoints {
         let mut collected = Collected::from_head(headers, &head.target, memory, &limits)?;
         if !body.is_end_stream() && is_form(headers)? {
             if may_reject_early && let Err(failure) = self.check_before_form(&collected).await {
+                let failure = self.or_ended(failure);
                 facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
                 return Err(failure);
             }
@@ -169,7 +170,7 @@ impl Endpoints {
         let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
         let verified = verifying.outcome().await;
         facts.sender = verify::sender(&verified);
-        let verified = verified?;
+        let verified = verified.map_err(|error| self.or_ended(error.into()))?;
         facts.deviations = match call {
             TokenCall::RequestToken if !has_callback => {
                 verified.deviations().with(Deviation::CallbackAbsent)
@@ -177,7 +178,11 @@ impl Endpoints {
             _ => verified.deviations(),
         };
         if let Some(sunset) = &self.sunset {
-            sunset.check(&verified.credential().consumer().key)?;
+            let key = &verified.credential().consumer().key;
+            sunset.check(key)?;
+            if call.is_grant() {
+                sunset.check_grant(key.as_str())?;
+            }
         }
         self.rates
             .pass(verified.credential().consumer(), &mut facts.quota)?;
@@ -186,6 +191,15 @@ impl Endpoints {
             TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,
             TokenCall::RevokeToken => revoke_token::respond(self, &verified).await,
             TokenCall::Exchange => exchange::respond(self, &verified).await,
+        }
+    }
+
+    /// The rejection of an unknown consumer says that no more are registered, if that is so.
+    fn or_ended(&self, failure: Failure) -> Failure {
+        let sunset = self.sunset.as_ref();
+        match (&failure, sunset.and_then(|it| it.of_unknown_consumer())) {
+            (Failure::Verify(VerifyRejection::ConsumerUnknown), Some(ended)) => ended.into(),
+            _ => failure,
         }
     }
 

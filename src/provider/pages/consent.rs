@@ -267,6 +267,11 @@ impl PageRequest<'_> {
         if !consumer.enabled {
             return Err(PageError::ConsumerDisabled.about(&consumer));
         }
+        if let Some(sunset) = &self.pages.rules.sunset
+            && sunset.check_grant(consumer.key.as_str()).is_err()
+        {
+            return Err(PageError::GrantsEnded.about(&consumer));
+        }
         // The registration may have changed since the token was issued; the present one counts. The request may come from
         // somebody other than the consumer, so the error does not name it.
         let sent = match &token.callback {

@@ -28,6 +28,8 @@ pub enum PageError {
     AlreadyDecided,
     /// The consumer is disabled.
     ConsumerDisabled,
+    /// No consumer gets more tokens.
+    GrantsEnded,
     /// The callback is no longer registered.
     CallbackRefused,
     /// The consumer has no access token of the user.
@@ -70,6 +72,7 @@ impl PageError {
             Self::TokenUsed => (401, Verdict::TokenUsed, "error-used"),
             Self::AlreadyDecided => (403, Verdict::Forbidden, "error-used"),
             Self::ConsumerDisabled => (401, Verdict::ConsumerKeyRefused, "error-disabled"),
+            Self::GrantsEnded => (403, Verdict::GrantsEnded, "error-ended"),
             Self::CallbackRefused => (400, Verdict::BadRequest, "error-callback"),
             Self::ApplicationUnknown => (404, Verdict::NotFound, "error-no-application"),
             Self::LinkUnknown => (404, Verdict::NotFound, "error-link"),

@@ -49,6 +49,7 @@ use crate::{
     },
     request::{
         parse::{ParseRejection, head::Head, origin::Origins, signed::is_form},
+        policy::sunset::Sunset,
         route::{self, FlowPath, FlowPaths, Page},
         verify::settings::TokenSettings,
     },
@@ -111,6 +112,8 @@ pub struct PageRules {
     pub consent: ConsentSettings,
     /// The texts of permissions. One without an entry is called by its name.
     pub permissions: Vec<PermissionSettings>,
+    /// The end of OAuth 1.0a, if it is planned.
+    pub sunset: Option<Arc<Sunset>>,
     /// Consumers learn the display name of a user (`tokens.profile`).
     pub gives_display_name: bool,
     /// Checks the requests of developers; `None`: `signature.advice` is off, and so are their pages.

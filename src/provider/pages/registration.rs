@@ -65,6 +65,8 @@ struct RegistrationPage<'a> {
     form: Option<NewForm>,
     /// An operator decides on each.
     needs_approval: bool,
+    /// No user gets another one, and a page about that, if there is one.
+    ended: Option<Option<&'a str>>,
 }
 
 /// Why nothing was changed: a message, the field at fault, and what is wrong with it in English.
@@ -235,7 +237,9 @@ impl PageRequest<'_> {
         let owned = self.store().consumers_of_owner(&caller.user.id, most);
         let owned = owned.await?;
         let wrong = problem.as_ref().map_or("", |problem| problem.field);
-        let form = (owned.len() < most as usize).then(|| self.new_form(caller, wrong));
+        let ended = self.ended();
+        let may_ask = ended.is_none() && owned.len() < most as usize;
+        let form = may_ask.then(|| self.new_form(caller, wrong));
         let consumers = owned.iter().map(|consumer| ListedOwn {
             name: consumer.name.clone(),
             state: state(consumer),
@@ -251,8 +255,16 @@ impl PageRequest<'_> {
             consumers: consumers.collect(),
             form: form.transpose()?,
             needs_approval: rules.registration.mode == RegistrationMode::Approval,
+            ended,
         };
         Ok(OwnResponse::page(self.frame, status, &template, ""))
+    }
+
+    /// That no user gets another consumer, and a page about it.
+    fn ended(&self) -> Option<Option<&str>> {
+        let sunset = self.pages.rules.sunset.as_deref();
+        let ended = sunset.filter(|sunset| !sunset.new_consumers);
+        ended.map(|sunset| sunset.page.as_deref())
     }
 
     /// Shows one of the user's consumers.
@@ -320,6 +332,10 @@ impl PageRequest<'_> {
     async fn ask_for(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
         let caller = self.owner("register", key, here).await?;
         let rules = &self.pages.rules;
+        if self.ended().is_some() {
+            // The page says so.
+            return Ok(OwnResponse::see_other(here.to_owned()));
+        }
         let consumer = match self.asked(&caller, key)? {
             Ok(consumer) => consumer,
             Err(problem) => return self.own_consumers(here, &caller, Some(problem)).await,

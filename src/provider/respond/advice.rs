@@ -63,6 +63,9 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
             "OAuth 1.0a will end here; this planned outage is a reminder; migrate as the fields Sunset and Link say, and \
              retry after Retry-After"
         }
+        Verdict::GrantsEnded => {
+            "no more tokens are given out for OAuth 1.0a; go on with those that you have, and migrate to OAuth 2"
+        }
         Verdict::LoginThrottled => "too many failed logins; wait for as long as Retry-After says",
         Verdict::HeadersTooLarge => {
             "the head is larger than this service accepts; send fewer or shorter fields"

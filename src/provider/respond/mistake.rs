@@ -109,6 +109,7 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
         | Verdict::InternalError
         | Verdict::BadGateway
         | Verdict::BrownOut
+        | Verdict::GrantsEnded
         | Verdict::Unavailable
         | Verdict::GatewayTimeout
         | Verdict::LoopDetected

@@ -17,7 +17,7 @@ use crate::{
     oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
     records::{
         credentials::cache::CacheEntry,
-        values::record::{BodyHash, Consumer, ConsumerUse, Dialect},
+        values::record::{BEARER, BodyHash, Consumer, ConsumerUse, Dialect},
     },
 };
 
@@ -59,11 +59,9 @@ pub struct ConsumerCredentials {
     /// The states of [`Self::secrets`].
     states: OnceLock<Box<[SecretStates; 2]>>,
     last_use: LastUse<()>,
+    last_use_by_bearer: LastUse<()>,
     stamp: Stamp,
 }
-
-/// The kind of use that is a Bearer token; those of signatures are smaller.
-const BY_BEARER: u8 = u8::MAX;
 
 /// Which secret of a consumer it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +115,7 @@ impl ConsumerCredentials {
             values: OnceLock::new(),
             states: OnceLock::new(),
             last_use: LastUse::default(),
+            last_use_by_bearer: LastUse::default(),
             stamp,
         }
     }
@@ -162,29 +161,28 @@ impl ConsumerCredentials {
 
     /// Notes a use of a Bearer token in the same way.
     pub(super) fn touch_by_bearer(&self, now: UnixTime) -> bool {
-        self.last_use.note(now, BY_BEARER, ())
+        self.last_use_by_bearer.note(now, 0, ())
     }
 
-    /// Takes the use for writing.
-    pub(super) fn take_use(&self) -> Option<ConsumerUse> {
-        let (last_used_at, how, ()) = self.last_use.take()?;
-        let (method, dialect) = match how {
-            BY_BEARER => ("Bearer", None),
-            _ => {
-                let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
-                let dialect = match how & 1 {
-                    0 => Dialect::Rfc5849,
-                    _ => Dialect::Legacy,
-                };
-                (method.as_str(), Some(dialect))
-            }
-        };
-        Some(ConsumerUse {
+    /// Takes the uses for writing, one by each door.
+    pub(super) fn take_uses(&self) -> impl Iterator<Item = ConsumerUse> {
+        let new = |last_used_at, method: &str, dialect| ConsumerUse {
             consumer: self.key.clone(),
             last_used_at,
             method: Some(method.to_owned()),
             dialect,
-        })
+        };
+        let signed = self.last_use.take().and_then(|(at, how, ())| {
+            let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
+            let dialect = match how & 1 {
+                0 => Dialect::Rfc5849,
+                _ => Dialect::Legacy,
+            };
+            Some(new(at, method.as_str(), Some(dialect)))
+        });
+        let by_bearer = self.last_use_by_bearer.take();
+        let by_bearer = by_bearer.map(|(at, ..)| new(at, BEARER, None));
+        signed.into_iter().chain(by_bearer)
     }
 
     fn states(&self) -> &[SecretStates; 2] {
@@ -202,7 +200,7 @@ impl CacheEntry for ConsumerCredentials {
     }
 
     fn put_use_back(&self) -> bool {
-        self.last_use.put_back()
+        self.last_use.put_back() | self.last_use_by_bearer.put_back()
     }
 
     fn inherit_from(&self, old: &Self) -> bool {
@@ -228,6 +226,7 @@ impl CacheEntry for ConsumerCredentials {
             values: _,
             states: _,
             last_use: _,
+            last_use_by_bearer: _,
             stamp: _,
         } = self;
         *key == old.key

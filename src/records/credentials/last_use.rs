@@ -56,10 +56,11 @@ impl<F: Copy> LastUse<F> {
         self.put_back()
     }
 
-    /// Takes the use for writing. Clears the flag before it reads the time: a use in between is put on the list again.
+    /// Takes the use for writing, unless it is written. Clears the flag before it reads the time: a use in between is put on the
+    /// list again.
     pub(super) fn take(&self) -> Option<(UnixTime, u8, F)> {
-        self.is_unwritten.store(false, Ordering::SeqCst);
-        self.get()
+        let is_unwritten = self.is_unwritten.swap(false, Ordering::SeqCst);
+        is_unwritten.then(|| self.get()).flatten()
     }
 
     /// The time, the kind and the address of the last use.

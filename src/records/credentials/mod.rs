@@ -303,7 +303,7 @@ impl Cached {
         self.store.record_uses(uses.collect()).await?;
         taken.entries.clear();
         let mut taken = self.consumer_uses.take();
-        let uses = taken.entries.iter().filter_map(|entry| entry.take_use());
+        let uses = taken.entries.iter().flat_map(|entry| entry.take_uses());
         self.store.record_consumer_uses(uses.collect()).await?;
         taken.entries.clear();
         Ok(())

@@ -274,6 +274,8 @@ pub struct RecordFilter {
     pub contact: Option<String>,
     /// Only consumers that were registered at this time or before and have signed no call later.
     pub unused_since: Option<UnixTime>,
+    /// Only consumers that have signed a call later than this.
+    pub signed_since: Option<UnixTime>,
 }
 
 /// An audit record in its place among all.

@@ -19,6 +19,7 @@ use crate::{
         secret::Secret,
     },
     oauth::{Deviation, Pinned},
+    telemetry::calls::facts::Door,
 };
 
 /// The base string with which a consumer signs protected calls.
@@ -235,17 +236,31 @@ impl Consumer {
     }
 }
 
-/// The last verified call of a consumer.
+/// The method of a use by a Bearer token.
+pub const BEARER: &str = "Bearer";
+
+/// The last verified call of a consumer by one door.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerUse {
     /// The consumer.
     pub consumer: ConsumerKey,
     /// The time of it; uses are written in batches.
     pub last_used_at: UnixTime,
-    /// The signature method, in its registered spelling; `None`, here and below, if the use comes from an imported token.
+    /// The signature method, in its registered spelling, or [`BEARER`]; `None`, here and below, if the use comes from an
+    /// imported token.
     pub method: Option<String>,
     /// The base string that was signed.
     pub dialect: Option<Dialect>,
+}
+
+impl ConsumerUse {
+    /// The door by which the call came.
+    pub fn door(&self) -> Door {
+        match self.method.as_deref() {
+            Some(BEARER) => Door::Bearer,
+            _ => Door::Signature,
+        }
+    }
 }
 
 /// A user with a local account (RFC 5849 §1.1: the resource owner). Serde leaves the password hash out.

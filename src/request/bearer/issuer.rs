@@ -290,7 +290,8 @@ impl Issuer {
         })
     }
 
-    /// Whether a token is the own one of this client, rather than a user's. RFC 9068 §2.2 lets its `sub` be any name of the client.
+    /// Whether a token is the own one of this client, rather than a user's. RFC 9068 §2.2 lets its `sub` be any name of the
+    /// client.
     fn is_of_client(&self, claims: &Claims, key: &ConsumerKey) -> bool {
         let [_, user, _] = &self.named;
         let user = claims.get(user).and_then(Value::as_str);
@@ -312,7 +313,8 @@ fn validation(issuer: &str, audience: &[String]) -> Validation {
     validation
 }
 
-/// Whether claims are those of a refresh token, an ID token, or a token that is used with a proof of a key. Servers sign and know them too.
+/// Whether claims are those of a refresh token, an ID token, or a token that is used with a proof of a key. Servers sign and
+/// know them too.
 fn is_other_kind(claims: &Claims) -> bool {
     let kinds = ["typ", "token_use", "token_type"].into_iter();
     let mut kinds = kinds.filter_map(|name| claims.get(name)?.as_str());

@@ -36,7 +36,8 @@ section! {
         /// The URL that says what a token is (RFC 7662), for tokens that are not JWTs. Its responses are kept for cache.ttl, 60s
         /// at most. One issuer at most has it.
         introspection_url: Option<EndpointUrl> [else "none": "https://login.example.com/introspect"], reload;
-        /// false: a token counts for this API although the response about it names no audience (aud). Then every token of the issuer does.
+        /// false: a token counts for this API although the response about it names no audience (aud). Then every token of the
+        /// issuer does.
         audience_required: bool = true, reload;
         /// The name by which this program is a client there.
         client_id: Option<ClaimText> [else "none": "api-gateway"], reload;
@@ -53,13 +54,17 @@ section! {
         #[serde(deserialize_with = "filled")] token_types: Vec<ClaimText> = ["at+jwt"], reload;
         /// The claim that has the key of the consumer, which is registered here.
         consumer_claim: ClaimText = "client_id", reload;
-        /// The claim that has the id of the user. If it is absent, or the consumer's key, also with "@clients" after it, the call is the consumer's own ("application").
+        /// The claim that has the id of the user. If it is absent, or the consumer's key, also with "@clients" after it, the
+        /// call is the consumer's own ("application").
         user_claim: ClaimText = "sub", reload;
-        /// The claim that the tokens of users have, and those of clients without a user do not, such as "sid"; "name=value" for its value. A token whose user_claim is not its client's and that lacks it is rejected.
+        /// The claim that the tokens of users have, and those of clients without a user do not, such as "sid"; "name=value" for
+        /// its value. A token whose user_claim is not its client's and that lacks it is rejected.
         user_mark: Option<ClaimMark> [else "none: each user_claim that is not the client's is a user": "sid"], reload;
-        /// The claim that the tokens of clients without a user have, and those of users do not, such as "idtyp=app". Such a token is the consumer's own, whatever its user_claim.
+        /// The claim that the tokens of clients without a user have, and those of users do not, such as "idtyp=app". Such a
+        /// token is the consumer's own, whatever its user_claim.
         client_mark: Option<ClaimMark> [else "none": "idtyp=app"], reload;
-        /// The claim that has the permissions: a text with spaces between them, or a list. Permissions that the consumer does not have do not count.
+        /// The claim that has the permissions: a text with spaces between them, or a list. Permissions that the consumer does
+        /// not have do not count.
         permissions_claim: ClaimText = "scope", reload;
     }
 }

@@ -77,6 +77,18 @@ pub enum PolicyRejection {
         /// The time until it ends.
         retry_after: Duration,
     },
+    /// No more tokens are given out for OAuth 1.0a.
+    #[error("no more grants")]
+    GrantsEnded {
+        /// A page about the end.
+        page: Option<String>,
+    },
+    /// The consumer is unknown, and no more are registered for OAuth 1.0a.
+    #[error("unknown consumer, and no more are registered")]
+    ConsumersEnded {
+        /// A page about the end.
+        page: Option<String>,
+    },
     /// The consumer is over its rate.
     #[error("too many requests")]
     TooManyRequests {
@@ -109,6 +121,8 @@ impl PolicyRejection {
             Self::NotPermitted { .. } | Self::CrossSite => Verdict::PermissionDenied,
             Self::MethodNotAllowed { .. } => Verdict::MethodNotAllowed,
             Self::BrownOut { .. } => Verdict::BrownOut,
+            Self::GrantsEnded { .. } => Verdict::GrantsEnded,
+            Self::ConsumersEnded { .. } => Verdict::ConsumerKeyUnknown,
             Self::TooManyRequests { .. } => Verdict::RateLimited,
         }
     }
@@ -151,6 +165,18 @@ impl PolicyRejection {
                 Problem::coded(403, verdict)
             }
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(verdict, allow),
+            Self::GrantsEnded { page } => {
+                let mut problem = Problem::plain(403, verdict);
+                problem.code = Some(Verdict::PermissionDenied.as_str());
+                problem.advise(about_end(
+                    "this service gives out no more tokens for OAuth 1.0a; access tokens that were given out before go on",
+                    page.as_deref(),
+                ))
+            }
+            Self::ConsumersEnded { page } => Problem::coded(401, verdict).advise(about_end(
+                "no consumer has this oauth_consumer_key, and this service registers no more for OAuth 1.0a",
+                page.as_deref(),
+            )),
             Self::BrownOut { retry_after } => {
                 Problem::plain(503, verdict).retry_after(*retry_after)
             }
@@ -158,5 +184,13 @@ impl PolicyRejection {
                 Problem::plain(429, verdict).retry_after(*retry_after)
             }
         }
+    }
+}
+
+/// A sentence, with the page about the end of OAuth 1.0a.
+fn about_end(sentence: &str, page: Option<&str>) -> String {
+    match page {
+        None => sentence.to_owned(),
+        Some(page) => format!("{sentence}: see {page}"),
     }
 }

@@ -44,6 +44,11 @@ pub struct Sunset {
     pub consumers: Concerned,
     /// The brown-outs before it.
     pub brown_outs: Vec<BrownOut>,
+    /// Developers may still ask for consumers.
+    pub new_consumers: bool,
+    new_grants: bool,
+    /// A page about it.
+    pub page: Option<String>,
     /// The clock.
     pub clock: Clock,
     /// The value of `Deprecation` (RFC 9745 §2).
@@ -61,6 +66,7 @@ impl Sunset {
         at: Option<UnixTime>,
         link: Option<&str>,
         (consumers, brown_outs): (Concerned, Vec<BrownOut>),
+        (new_consumers, new_grants): (bool, bool),
         clock: Clock,
     ) -> Self {
         // A date is a text of letters and digits, and a link is a URL that has been checked.
@@ -70,6 +76,9 @@ impl Sunset {
         Self {
             consumers,
             brown_outs,
+            new_consumers,
+            new_grants,
+            page: link.map(str::to_owned),
             clock,
             deprecation: value(deprecated).unwrap_or(HeaderValue::from_static("@0")),
             sunset: at.and_then(|at| value(date(at))),
@@ -99,6 +108,26 @@ impl Sunset {
                 retry_after: Duration::from_secs(end.0.saturating_sub(now.0)),
             }),
         }
+    }
+
+    /// Rejects what would give a token to a consumer that gets no more of them.
+    ///
+    /// # Errors
+    /// [`PolicyRejection::GrantsEnded`]
+    pub fn check_grant(&self, consumer: &str) -> Result<(), PolicyRejection> {
+        match self.new_grants || !self.consumers.has(consumer) {
+            true => Ok(()),
+            false => Err(PolicyRejection::GrantsEnded {
+                page: self.page.clone(),
+            }),
+        }
+    }
+
+    /// The rejection of a token call of an unknown consumer, if there are to be no more of them.
+    pub fn of_unknown_consumer(&self) -> Option<PolicyRejection> {
+        (!self.new_consumers).then(|| PolicyRejection::ConsumersEnded {
+            page: self.page.clone(),
+        })
     }
 
     /// Adds the fields to the response to a call with a right signature of this consumer.

@@ -16,11 +16,16 @@ pub enum TokenCall {
     AccessToken,
     /// `mode=revoke_token`: revokes the access token that signs the call.
     RevokeToken,
-    /// `mode=exchange`: gives out an OAuth 2 access token for the access token that signs the call.
+    /// `mode=exchange`: gives out an OAuth 2 access token for the access token that signs the call, or for the consumer.
     Exchange,
 }
 
 impl TokenCall {
+    /// Whether it leads to a new token for OAuth 1.0a.
+    pub const fn is_grant(self) -> bool {
+        matches!(self, Self::RequestToken | Self::AccessToken)
+    }
+
     /// The call that the protocol parameters name, where nothing else does.
     pub(super) fn by_parameters(parameters: &Parameters) -> Option<Self> {
         if parameters.was_sent(ProtocolParameter::Verifier) {

@@ -78,6 +78,7 @@ pub fn live(
         clock: services.clock.clone(),
     };
     let mut pages = page_rules(config, &origins, Arc::clone(&theme));
+    pages.sunset.clone_from(&sunset);
     if config.signature.advice != Advice::Off {
         pages.signature_check = Some(Arc::new(DeveloperCheck {
             store: Arc::clone(&services.store),
@@ -243,6 +244,7 @@ fn page_rules(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> Pag
         scope: config.scope.clone(),
         consent: config.consent,
         permissions: config.permission.clone(),
+        sunset: None,
         gives_display_name: config.token_response.gives_display_name(),
         signature_check: None,
     }

@@ -4,12 +4,42 @@
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
+use serde::Serialize;
 
 use super::last_day::{LastDay, SampledDay};
 use crate::base::clock::UnixTime;
 
 /// The accepted calls of each consumer since the process started.
 pub type AcceptedCalls = HashMap<Arc<str>, u64>;
+
+/// The accepted calls of each consumer in the last day, by their doors.
+pub struct DoorsOfDay {
+    /// All of them.
+    pub accepted: AcceptedCalls,
+    /// Those with a Bearer token.
+    pub by_bearer: AcceptedCalls,
+}
+
+/// The calls of one consumer by each door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct DoorCalls {
+    /// The signed ones.
+    pub signature: u64,
+    /// Those with a Bearer token.
+    pub bearer: u64,
+}
+
+impl DoorsOfDay {
+    /// Those of this consumer.
+    pub fn of(&self, key: &str) -> DoorCalls {
+        let count = |calls: &AcceptedCalls| calls.get(key).copied().unwrap_or_default();
+        let bearer = count(&self.by_bearer);
+        DoorCalls {
+            signature: count(&self.accepted).saturating_sub(bearer),
+            bearer,
+        }
+    }
+}
 
 /// The last day of each consumer that has series in the metrics, so it takes less than 1 MiB.
 #[derive(Debug, Default)]

@@ -67,6 +67,8 @@ pub enum Verdict {
     LaunchRepeated,
     /// The timestamp is outside the window.
     TimestampRefused,
+    /// No more tokens are given out for OAuth 1.0a (`sunset.new_grants`).
+    GrantsEnded,
     /// The operation is not permitted, or the user denied it.
     PermissionDenied,
     /// The user has not decided.
@@ -160,6 +162,7 @@ impl Verdict {
             | Self::SignatureInvalid
             | Self::NonceUsed
             | Self::TimestampRefused
+            | Self::GrantsEnded
             | Self::PermissionDenied
             | Self::PermissionUnknown
             | Self::BadRequest

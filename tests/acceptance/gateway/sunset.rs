@@ -2,15 +2,26 @@
 //!
 //! Promise (Permissions and identity): Every response to a right signature, and no other, announces the end of OAuth 1.0a to the
 //! consumers that the operator names.
+//! Promise (Flow and pages): With `sunset.new_grants = false` no call and no page gives out a request token or an access token,
+//! also of an
+//! API behind the guard, and existing access tokens go on; with `sunset.new_consumers = false` no page registers a consumer.
 //! Promise (Permissions and identity): A brown-out is checked after signature and nonce, affects only the named consumers, and
 //! ends by itself.
 
 use rustix::process::Signal;
+use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::support::gate::{WAYS, Way};
 use crate::support::{
-    Answer, Call, Proxy, Reply, Scene, Upstream, Visitor, fresh, now, rows, until,
+    Answer, Call, Consumer, Operator, Proxy, Reply, Scene, Token, Upstream, Visitor, free_port,
+    fresh, has,
+    issuer::Issuer,
+    legs::{REVOKE_TOKEN, asks, authorization, exchanges},
+    now,
+    operator::READ,
+    proxy::CALLBACK,
+    rows, until,
 };
 
 const SUNSET: &str = "[sunset]\n\
@@ -378,10 +389,7 @@ fn last_use_of_a_consumer_is_shown_with_method_and_dialect() {
     assert!(is_written(&scene, "HMAC-SHA1", "legacy"));
     let listed = scene.proxy.run("consumer list --json").json_lines();
     assert!(listed.contains(&shown(&scene, &key)), "{listed:?}");
-    assert_eq!(
-        told(&scene, &unused.key),
-        [(); 3].map(|()| serde_json::Value::Null)
-    );
+    assert_eq!(told(&scene, &unused.key), [(); 3].map(|()| Value::Null));
     let listed = scene
         .proxy
         .run("consumer list --json --unused-for 0s")
@@ -398,4 +406,245 @@ fn last_use_of_a_consumer_is_shown_with_method_and_dialect() {
             .stdout
             .is_empty()
     );
+}
+
+#[test]
+fn no_new_grants_are_given_and_tokens_that_exist_go_on() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).start();
+    let (consumer, user) = proxy.shop();
+    let other = proxy.consumer_with("Other", "--callback https://other.example/ready");
+    let token = proxy.token(&consumer, &user);
+    // Request tokens at each step when it ends.
+    let asked = proxy.request_token(&consumer, CALLBACK);
+    let allowed = proxy.request_token(&consumer, CALLBACK);
+    let verifier = proxy.verifier(&allowed, &user);
+    proxy.reload(&format!("{SUNSET}new_grants = false"));
+    let is_refused = |answer: &Answer| {
+        announces(answer, 403);
+        assert_eq!(answer.problem().as_deref(), Some("permission_denied"));
+        let advice = answer.told("oauth_problem_advice").unwrap();
+        has(
+            &advice,
+            &["no more tokens", "https://example.com/oauth2?a=b"],
+        );
+    };
+    is_refused(&proxy.send(asks(&consumer, CALLBACK)));
+    is_refused(&proxy.send(exchanges(&consumer, &allowed, &verifier)));
+    // Only the owner of the secret gets this far.
+    proxy.rejects(
+        asks(&consumer, CALLBACK).key("wrong"),
+        401,
+        "signature_invalid",
+    );
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let page = visitor.open(&authorization(&asked));
+    page.answer.has_status(403);
+    has(&page.answer.text(), &["Access cannot be given any longer"]);
+    proxy.passes(Call::get("/a").by(&consumer).with(&token));
+    proxy.passes(Call::post(REVOKE_TOKEN).by(&consumer).with(&token));
+    let refused = "countersign_requests_total{verdict=\"grants_ended\"}";
+    assert!(proxy.metric(refused) >= 3.0);
+    proxy.logs(&["grants_ended", &consumer.key]);
+    // For some consumers alone, and back.
+    let cookies = visitor.cookies.clone();
+    proxy.reload(&format!(
+        "{SUNSET}new_grants = false\nconsumers = ['{}']",
+        other.key
+    ));
+    let mut visitor = Visitor::to(&proxy);
+    visitor.cookies = cookies;
+    let page = visitor.open(&authorization(&asked));
+    page.answer.has_status(200);
+    proxy.passes(exchanges(&consumer, &allowed, &verifier));
+    is_refused(&proxy.send(asks(&other, "https://other.example/ready")));
+    proxy.reload("sunset.new_grants = true");
+    proxy.passes(asks(&other, "https://other.example/ready"));
+    is_silent(&proxy.send(Call::get("/a")));
+}
+
+/// In front of an API that gives out the tokens.
+#[test]
+fn a_guard_lets_no_new_grant_through() {
+    for enforcement in ["enforce", "observe"] {
+        let api = Upstream::start();
+        let config = format!(
+            "service.role = 'guard'\nsignature.enforcement = '{enforcement}'\nsunset.new_grants = false"
+        );
+        let proxy = Proxy::with(&api, &config);
+        let caller = proxy.somebody();
+        let by = |path: &str| Call::post(path).by(&caller.consumer);
+        let of_api = Token::new("of-the-api", "its-secret");
+        let refused = [
+            by("/oauth/request_token").parameter("oauth_callback", CALLBACK),
+            by("/oauth/access_token")
+                .with(&of_api)
+                .parameter("oauth_verifier", "v"),
+        ];
+        for call in refused {
+            let answer = proxy.send(call);
+            assert_eq!(answer.status, 403, "{enforcement}: {answer:?}");
+            assert_eq!(answer.problem().as_deref(), Some("permission_denied"));
+        }
+        assert_eq!(api.count(), 0, "{enforcement}");
+        proxy.passes(Call::get("/a").of(&caller));
+    }
+}
+
+#[test]
+fn no_new_consumers_are_registered_by_developers() {
+    let api = Upstream::start();
+    let config = "registration.mode = 'open'";
+    let mut proxy = Proxy::with(&api, config);
+    let user = proxy.user("ada");
+    let register = "/service.oauth?mode=register";
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let before = visitor.open(register);
+    let form = before.form_with("description");
+    let form = form.set("name", "Printer").set("description", "Prints");
+    let form = form
+        .set("contact", "dev@shop.example")
+        .press("act", "register");
+    let cookies = visitor.cookies.clone();
+    proxy.reload(&format!("{config}\n{SUNSET}new_consumers = false"));
+    let mut visitor = Visitor::to(&proxy);
+    visitor.cookies = cookies;
+    // The form that was open before registers nothing either.
+    let after = visitor.submit(&before, &form);
+    for page in [after, visitor.open(register)] {
+        page.answer.has_status(200);
+        let text = page.answer.text();
+        has(
+            &text,
+            &[
+                "No more keys are given out here.",
+                "href=\"https://example.com/oauth2?a=b\"",
+            ],
+        );
+        assert!(
+            !text.contains("name=\"description\"") && !text.contains("Printer"),
+            "{text}"
+        );
+    }
+    // Token calls of an unknown consumer say it; other calls do not.
+    let unknown = Consumer::new("new-one", "secret");
+    for call in [
+        asks(&unknown, CALLBACK),
+        asks(&unknown, CALLBACK).form("a=1"),
+    ] {
+        let answer = proxy.send(call);
+        answer.is(401, "consumer_key_unknown");
+        let advice = answer.told("oauth_problem_advice").unwrap();
+        has(
+            &advice,
+            &["registers no more", "https://example.com/oauth2?a=b"],
+        );
+        is_silent(&answer);
+    }
+    let answer = proxy.send(Call::get("/a").by(&unknown));
+    answer.is(401, "consumer_key_unknown");
+    assert!(!answer.text().contains("registers no more"));
+    // Consumers that exist go on, and an operator can register another one, for OAuth 2.
+    let added =
+        proxy.run("consumer add --name Late --callback https://shop.example/ready?from=us&x=%20");
+    has(&added.stderr, &["sunset.new_consumers"]);
+    let late = proxy.consumer_with("Later", &format!("--callback {CALLBACK}"));
+    proxy.passes(asks(&late, CALLBACK));
+}
+
+#[test]
+fn consumers_that_still_sign_are_listed_with_doors_and_contacts() {
+    let (api, issuer) = (Upstream::start(), Issuer::start());
+    let open = "operations.unlisted = ['consumer', 'application']";
+    let proxy = Proxy::in_front_of(&api)
+        .with_console()
+        .config(&format!(
+            "admin.listen = '127.0.0.1:{}'\n{open}\n{}",
+            free_port(),
+            issuer.section("")
+        ))
+        .start();
+    let with_contact =
+        |name: &str| proxy.consumer_with(name, &format!("--contact dev@{name}.example"));
+    let [signs, both, moved, idle] = ["signs", "both", "moved", "idle"].map(with_contact);
+    let by_token = |consumer: &Consumer| {
+        let token = issuer.token(&issuer.claims(&consumer.key, "user-7", ""));
+        Call::get("/a").header("Authorization", &format!("Bearer {token}"))
+    };
+    proxy.passes(Call::get("/a").by(&signs));
+    proxy.passes(Call::get("/a").by(&both));
+    let shown = |consumer: &Consumer| {
+        proxy
+            .run(&format!("consumer show {} --json", consumer.key))
+            .json()
+    };
+    until("it has signed", || {
+        shown(&both)["last_method"] == "HMAC-SHA1"
+    });
+    let signed_at = shown(&both)["last_signed_at"].clone();
+    // Both in one second too: a token does not hide a signature, nor the other way round.
+    for consumer in [&both, &both, &moved] {
+        proxy.passes(by_token(consumer));
+    }
+    until("the tokens are written", || {
+        [&both, &moved].map(|it| shown(it)["last_method"].clone()) == ["Bearer", "Bearer"]
+    });
+    assert_eq!(shown(&both)["last_signed_at"], signed_at);
+    assert_eq!(shown(&moved)["last_signed_at"], Value::Null);
+    assert_eq!(shown(&idle)["last_used_at"], Value::Null);
+    let mut listed = proxy
+        .run("consumer list --still-signing --json")
+        .json_lines();
+    listed.sort_by_key(|one| one["name"].to_string());
+    let facts = |one: &Value| {
+        let names = ["key", "contact", "signature_calls", "bearer_calls"];
+        Value::from_iter(names.map(|name| one[name].clone()))
+    };
+    let listed = Vec::from_iter(listed.iter().map(facts));
+    let expected = [
+        json!([both.key, "dev@both.example", 1, 2]),
+        json!([signs.key, "dev@signs.example", 1, 0]),
+    ];
+    assert_eq!(listed, expected);
+    let table = proxy.run("consumer list --still-signing 1d").stdout;
+    has(
+        &table,
+        &[
+            "SIGNATURE CALLS",
+            "BEARER CALLS",
+            "CONTACT",
+            "LAST SIGNED AT",
+            "dev@both.example",
+        ],
+    );
+    assert!(!table.contains(&moved.key), "{table}");
+    let operator = Operator::with(&proxy, READ);
+    let page = operator.open("/consumers?signed_within=1d").answer.text();
+    has(
+        &page,
+        &["by Bearer token", "dev@both.example", "dev@signs.example"],
+    );
+    assert!(!page.contains("dev@moved.example"), "{page}");
+    let page = operator
+        .open(&format!("/consumer?key={}", both.key))
+        .answer
+        .text();
+    has(
+        &page,
+        &[
+            "with a Bearer token",
+            "last signed call",
+            "1 by signature, 2 by Bearer token",
+        ],
+    );
+    // What signed too long ago signs no more; the rest is what the store knows.
+    let none = proxy
+        .run("consumer list --still-signing 0s --json")
+        .json_lines();
+    assert_eq!(none, Vec::<Value>::new());
+    let mut proxy = proxy;
+    proxy.stop();
+    let stopped = proxy.run("consumer list --still-signing --json");
+    has(&stopped.stderr, &["the doors of their calls are not known"]);
+    assert_eq!(stopped.json_lines().len(), 2);
 }

@@ -126,7 +126,7 @@ pub(super) static OPERATIONS: [ApiOperation; 32] = [
         .shows(200, "Document"),
     operation(Method::GET, "/v1/consumers", "listConsumers", |call| Box::pin(call.list_consumers()))
         .summary("Lists consumers by their keys")
-        .query(&["q", "enabled", "unused_for", "contact", PAGE[0], PAGE[1]])
+        .query(&["q", "enabled", "unused_for", "signed_within", "contact", PAGE[0], PAGE[1]])
         .shows(200, "ConsumerPage"),
     operation(Method::POST, "/v1/consumers", "registerConsumer", |call| Box::pin(call.register_consumer()))
         .summary("Registers a consumer, and shows its secret this once")

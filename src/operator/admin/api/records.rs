@@ -190,8 +190,11 @@ impl Call<'_> {
 
     pub(super) async fn list_consumers(&self) -> ApiResult {
         let page = self.page()?;
+        let signed_within = self.query.duration("signed_within")?;
+        let now = self.admin.control.clock.now();
         let filter = RecordFilter {
             contact: self.query.text("contact").map(str::to_owned),
+            signed_since: signed_within.map(|within| now.before(within)),
             ..self.record_filter()?
         };
         let unused_for = self.query.duration("unused_for")?;
@@ -199,7 +202,15 @@ impl Call<'_> {
         let manage = &self.backend.manage;
         let listed = manage.consumers(filter, unused_for, after.as_ref(), page.limit + 1);
         let views = manage.views(listed.await?).await?;
-        let view = |(_, view): &(Consumer, Map<String, Value>)| json!(view);
+        let doors = signed_within.map(|_| self.admin.doors_of_day());
+        let view = |(consumer, view): &(Consumer, Map<String, Value>)| {
+            let mut view = view.clone();
+            if let Some(doors) = &doors {
+                let calls = doors.of(consumer.key.as_str());
+                view.insert("calls_in_day".to_owned(), json!(calls));
+            }
+            json!(view)
+        };
         Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
     }
 

@@ -67,12 +67,14 @@ CREATE TABLE countersign.removed (
     PRIMARY KEY (kind, key)
 );
 
--- The last verified call of each consumer; without method and dialect if it comes from an imported token.
+-- The last verified call of each consumer, by its door; without method and dialect if it comes from an imported token.
 CREATE TABLE countersign.consumer_uses (
-    consumer text COLLATE "C" PRIMARY KEY NOT NULL REFERENCES countersign.consumers (key),
+    consumer text COLLATE "C" NOT NULL REFERENCES countersign.consumers (key),
+    door text COLLATE "C" NOT NULL CHECK (door IN ('signature', 'bearer')),
     last_used_at bigint NOT NULL,
     method text COLLATE "C",
-    dialect text COLLATE "C" CHECK (dialect IN ('rfc5849', 'legacy'))
+    dialect text COLLATE "C" CHECK (dialect IN ('rfc5849', 'legacy')),
+    PRIMARY KEY (consumer, door)
 );
 
 -- The link of each consumer by which its developer sees its rejected calls. Only the hash is kept, so that a reader of the store

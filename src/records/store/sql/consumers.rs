@@ -19,6 +19,7 @@ use crate::{
             value::{json, seconds},
         },
     },
+    telemetry::calls::facts::Door,
 };
 
 impl Store {
@@ -131,6 +132,14 @@ impl Store {
                       WHERE consumer = consumers.key AND last_used_at > ${since})"
                 );
             }
+            if let Some(since) = filter.signed_since {
+                params.push(since.into());
+                condition += &format!(
+                    " AND EXISTS (SELECT 1 FROM countersign.consumer_uses
+                      WHERE consumer = consumers.key AND door = 'signature' AND last_used_at > ${})",
+                    params.len()
+                );
+            }
             params.push(i64::from(limit).into());
             let list = format!(
                 "SELECT * FROM countersign.consumers WHERE {condition} ORDER BY key LIMIT ${}",
@@ -151,7 +160,7 @@ impl Store {
         .await
     }
 
-    /// Finds the last uses of consumers; one that was never used has none.
+    /// Finds the last uses of consumers, one by each door; one that was never used has none.
     pub async fn consumer_uses(&self, keys: &[ConsumerKey]) -> Result<Vec<ConsumerUse>> {
         let keys: Vec<_> = keys.iter().map(ConsumerKey::as_str).collect();
         self.run("consumer_uses", READ, async |tx| {
@@ -170,12 +179,13 @@ impl Store {
     /// the feed. Many uses are written in several transactions: each is written or not, and all can be written again.
     pub async fn record_consumer_uses(&self, mut uses: Vec<ConsumerUse>) -> Result<()> {
         uses.sort_by_key(|used| used.last_used_at);
-        // The last use of each, in one order: otherwise two processes could wait for each other.
-        let last: BTreeMap<_, _> = uses
+        // The last use of each by each door, in one order: otherwise two processes could wait for each other.
+        let last: BTreeMap<(_, &str), _> = uses
             .iter()
             .map(|used| {
                 let at = seconds(used.last_used_at);
-                (&used.consumer, (at, &used.method, used.dialect))
+                let door = (&used.consumer, used.door().into());
+                (door, (at, &used.method, used.dialect))
             })
             .collect();
         let last = last.into_iter().collect();
@@ -184,11 +194,11 @@ impl Store {
     }
 }
 
-/// Records last uses: of each consumer its key, and the time, the method and the dialect.
-const RECORD_USES: &str = "INSERT INTO countersign.consumer_uses (consumer, last_used_at, method, dialect)
-     SELECT consumers.key, CAST(value -> 1 ->> 0 AS bigint), value -> 1 ->> 1, value -> 1 ->> 2
-     FROM countersign.json_each($1) JOIN countersign.consumers ON consumers.key = value ->> 0 WHERE true ORDER BY consumers.key
-     ON CONFLICT (consumer) DO UPDATE SET last_used_at = excluded.last_used_at,
+/// Records last uses: of each consumer its key and the door, and the time, the method and the dialect.
+const RECORD_USES: &str = "INSERT INTO countersign.consumer_uses (consumer, door, last_used_at, method, dialect)
+     SELECT consumers.key, value -> 0 ->> 1, CAST(value -> 1 ->> 0 AS bigint), value -> 1 ->> 1, value -> 1 ->> 2
+     FROM countersign.json_each($1) JOIN countersign.consumers ON consumers.key = value -> 0 ->> 0 WHERE true ORDER BY 1, 2
+     ON CONFLICT (consumer, door) DO UPDATE SET last_used_at = excluded.last_used_at,
          method = excluded.method, dialect = excluded.dialect
      WHERE consumer_uses.last_used_at < excluded.last_used_at";
 
@@ -198,7 +208,9 @@ pub(super) async fn record_imported_uses(
     tx: &mut Tx,
     uses: &BTreeMap<ConsumerKey, i64>,
 ) -> Result<()> {
-    let uses: Vec<_> = uses.iter().map(|(key, at)| (key, [at])).collect();
+    let door: &str = Door::Signature.into();
+    let uses = uses.iter().map(|(key, at)| ((key, door), [at]));
+    let uses = Vec::from_iter(uses);
     let past = "WHERE CAST(value -> 1 ->> 0 AS bigint) <= countersign.unixepoch()";
     let record = RECORD_USES.replace("WHERE true", past);
     for some in uses.chunks(BATCH) {

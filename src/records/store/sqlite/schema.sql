@@ -70,12 +70,14 @@ CREATE TABLE removed (
     PRIMARY KEY (kind, key)
 ) STRICT, WITHOUT ROWID;
 
--- The last verified call of each consumer; without method and dialect if it comes from an imported token.
+-- The last verified call of each consumer, by its door; without method and dialect if it comes from an imported token.
 CREATE TABLE consumer_uses (
-    consumer TEXT PRIMARY KEY NOT NULL REFERENCES consumers (key),
+    consumer TEXT NOT NULL REFERENCES consumers (key),
+    door TEXT NOT NULL CHECK (door IN ('signature', 'bearer')),
     last_used_at INTEGER NOT NULL,
     method TEXT,
-    dialect TEXT CHECK (dialect IN ('rfc5849', 'legacy'))
+    dialect TEXT CHECK (dialect IN ('rfc5849', 'legacy')),
+    PRIMARY KEY (consumer, door)
 ) STRICT, WITHOUT ROWID;
 
 -- The link of each consumer by which its developer sees its rejected calls. Only the hash is kept, so that a reader of the store

@@ -15,12 +15,17 @@ use crate::{
 };
 
 section! {
-    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls announce
-    /// it.
-    #[derive(Default)]
+    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls
+    /// announce it.
     SunsetSettings["sunset"] {
-        /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not later
-        /// than date.
+        /// false: developers ask for no more consumers (mode=register), and token calls of unknown ones get this as advice.
+        /// Operators can register them: the clients of OAuth 2 are consumers too.
+        new_consumers: bool = true, reload;
+        /// false: no more tokens are given out for OAuth 1.0a: request token calls, access token calls and the consent page say
+        /// so. Access tokens that consumers have go on, also in the exchange.
+        new_grants: bool = true, reload;
+        /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not
+        /// later than date.
         deprecation: Option<Deprecation> [else "now: when the configuration was read": "2026-09-01T00:00:00Z"], reload;
         /// The end: the field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
         date: Option<WrittenTime> [else "none": "2027-03-31T00:00:00Z"], reload;
@@ -46,7 +51,17 @@ section! {
 impl SunsetSettings {
     /// The end of OAuth 1.0a, if anything of it is planned.
     pub fn planned(&self, brown_outs: &[BrownOutSettings], clock: &Clock) -> Option<Sunset> {
-        if *self == Self::default() && brown_outs.is_empty() {
+        let Self {
+            new_consumers,
+            new_grants,
+            deprecation,
+            date,
+            link,
+            consumers,
+        } = self;
+        let is_written = deprecation.is_some() || date.is_some() || link.is_some();
+        let goes_on = *new_consumers && *new_grants && consumers.is_empty();
+        if !is_written && goes_on && brown_outs.is_empty() {
             return None;
         }
         let brown_out = |one: &BrownOutSettings| BrownOut {
@@ -56,18 +71,19 @@ impl SunsetSettings {
                 false => one.consumers.clone(),
             }),
         };
-        let date = self.date.map(|date| date.0);
-        let deprecation = self.deprecation.and_then(|since| Some(since.0?.0));
+        let date = date.map(|date| date.0);
+        let deprecation = deprecation.and_then(|since| Some(since.0?.0));
         // OAuth 1.0a is deprecated at its end at the latest.
         let now = clock.now().min(date.unwrap_or(UnixTime(u64::MAX)));
         Some(Sunset::new(
             deprecation.unwrap_or(now),
             date,
-            self.link.as_ref().map(|link| link.0.as_str()),
+            link.as_ref().map(|link| link.0.as_str()),
             (
-                Concerned(self.consumers.clone()),
+                Concerned(consumers.clone()),
                 brown_outs.iter().map(brown_out).collect(),
             ),
+            (*new_consumers, *new_grants),
             clock.clone(),
         ))
     }

@@ -105,6 +105,9 @@ pub(in crate::run::app) fn start(services: &Arc<Services>) -> JoinSet<()> {
         charts
             .consumers
             .last_day(now, services.metrics.accepted_calls());
+        charts
+            .by_bearer
+            .last_day(now, services.metrics.bearer_calls());
         Ok(())
     });
     every(tasks, TRIM_EVERY, services, None, async |_| {

@@ -220,8 +220,9 @@ fn schemas_name_the_members_that_serde_writes() {
         .map(|it| json!(it));
     assert_eq!(schemas["Proof"]["enum"], proofs.collect::<Value>());
     let consumer = view::consumer(&Consumer::for_tests("c"), Dialect::default());
-    let consumer = view::with_use(consumer, None);
+    let mut consumer = view::with_uses(consumer, std::iter::empty());
     let mut issued = view::with_secret(consumer.clone(), "secret", &Secret::from("s"));
+    consumer.insert("calls_in_day".to_owned(), Value::Null);
     issued.insert("secret_base64".to_owned(), Value::Null);
     for (name, written) in [
         (

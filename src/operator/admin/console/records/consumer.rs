@@ -1,6 +1,7 @@
 //! The page of one consumer: the answer to why its calls are rejected comes first.
 
 use askama::Template;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::tokens::TokenRow;
@@ -23,10 +24,10 @@ use crate::{
     provider::respond::OwnResponse,
     records::values::{
         port::{AuditFilter, TokenFilter},
-        record::{AccessToken, Consumer, Registration},
+        record::{AccessToken, BEARER, Consumer, Registration},
     },
     telemetry::{
-        calls::{last_day::LastDay, rejections::ReasonCount},
+        calls::{consumer_calls::DoorCalls, last_day::LastDay, rejections::ReasonCount},
         redact::RedactedToken,
     },
 };
@@ -63,6 +64,10 @@ struct ConsumerPage<'a> {
     started: Moment,
     /// The calls of the last day in this process, those of them that were rejected, and both by hour.
     day: (String, Number),
+    /// The accepted ones by each door, where Bearer tokens are accepted.
+    doors: Option<DoorCalls>,
+    /// The last signed call, if a later one came with a Bearer token.
+    last_signed: Option<Moment>,
     chart: Option<Chart>,
     rejections: String,
     may_write: bool,
@@ -114,12 +119,17 @@ impl ConsoleRequest<'_> {
         let word = |name: &str| view.get(name).and_then(Value::as_str);
         let last_method = match (word("last_method"), word("last_dialect")) {
             (Some(method), Some(dialect)) => format!("{method}, base string {dialect}"),
+            (Some(BEARER), None) => "with a Bearer token".to_owned(),
             _ => "an imported token".to_owned(),
         };
         let groups = self.admin.shared.rejections.reasons(Some(key));
         let names = self.names_of(&groups).await?;
         let missing = self.missing(&consumer, &groups, &names).await?;
         let enforces = self.admin.shared.live.load().authorizer.enforces();
+        let accepts_tokens = self.admin.shared.live.load().authorizer.bearer.is_some();
+        let is_by_token = word("last_method") == Some(BEARER);
+        let last_signed = view.get("last_signed_at").filter(|_| is_by_token);
+        let last_signed = last_signed.and_then(|at| UnixTime::deserialize(at).ok());
         let previous = consumer.graced_secret(self.now);
         let filter = TokenFilter {
             consumer: Some(consumer.key.clone()),
@@ -146,6 +156,8 @@ impl ConsoleRequest<'_> {
                 .await?,
             acts: path("/audit", &[("consumer", key)]),
             key,
+            doors: accepts_tokens.then(|| self.admin.doors_of_day().of(key)),
+            last_signed: last_signed.map(|at| self.moment(at)),
             state: self.state(&consumer),
             last_call: last_use(&view).map(|last| self.moment(last)),
             last_method,

@@ -22,6 +22,16 @@ use crate::{
 
 const STATES: &[(&str, &str)] = &[("", "all"), ("true", "enabled"), ("false", "disabled")];
 
+/// Times in which a consumer has signed, as the filter offers them.
+const SIGNED: &[(&str, &str)] = &[
+    ("", "any"),
+    ("1d", "1 day"),
+    ("30d", "30 days"),
+    ("90d", "90 days"),
+];
+
+const SIGNED_LABEL: &str = "Signed a call within";
+
 /// Times without use, as filters offer them.
 pub(in crate::operator::admin::console) const UNUSED: &[(&str, &str)] = &[
     ("", "any"),
@@ -35,7 +45,7 @@ pub(in crate::operator::admin::console) const UNUSED: &[(&str, &str)] = &[
 struct ConsumersPage<'a> {
     frame: ConsoleFrame<'a>,
     problem: Option<String>,
-    fields: [InputField; 3],
+    fields: [InputField; 4],
     has_filter: bool,
     may_write: bool,
     caption: String,
@@ -43,6 +53,8 @@ struct ConsumersPage<'a> {
     heads: Option<Vec<SortHead>>,
     /// The name of the column of rejected calls: those that were, or that enforcing would reject. With the sign of numbers.
     rejected: &'static str,
+    /// It lists those that still sign: their contacts and doors are of interest.
+    is_of_signers: bool,
     /// Whether previous secrets still verify.
     graces: String,
     has_graces: bool,
@@ -101,15 +113,21 @@ struct ConsumerRow {
     /// The calls of the last day in this process, and those of them that were rejected.
     calls: Number,
     rejected: Number,
+    /// The accepted ones by each door: signature, Bearer token.
+    doors: [Number; 2],
+    contact: String,
 }
 
 impl ConsoleRequest<'_> {
     pub(in crate::operator::admin::console) async fn consumers(&self) -> Result<OwnResponse> {
         let (q, enabled) = (self.field("q"), self.field("enabled"));
         let (unused_for, problem) = self.unused_for();
+        let (signed_within, signed_problem) = self.duration_of("signed_within", SIGNED_LABEL);
+        let problem = problem.or(signed_problem);
         let filter = RecordFilter {
             q: (!q.is_empty()).then(|| q.to_owned()),
             enabled: enabled.parse().ok(),
+            signed_since: signed_within.map(|within| self.now.before(within)),
             ..RecordFilter::default()
         };
         let manage = &self.backend.manage;
@@ -125,6 +143,7 @@ impl ConsoleRequest<'_> {
             ("q", q),
             ("enabled", enabled),
             ("unused_for", self.field("unused_for")),
+            ("signed_within", self.field("signed_within")),
             ("sort", self.field("sort")),
         ];
         let link = |cursor: &str| {
@@ -136,13 +155,12 @@ impl ConsoleRequest<'_> {
         let in_grace = manage.consumers_in_grace(LISTED).await?.len();
         let views = manage.views(found).await?;
         let shared = &self.admin.shared;
-        let counts = shared.metrics.accepted_calls();
-        let charts = &self.admin.control.console.charts;
-        let accepted = charts.consumers.last_day(self.now, counts);
+        let doors = self.admin.doors_of_day();
         let row = |(consumer, view): &(Consumer, Map<String, Value>)| {
             let last = last_use(view);
             let key = consumer.key.as_str();
-            let accepted = accepted.get(key).copied().unwrap_or_default();
+            let calls = doors.of(key);
+            let accepted = calls.signature + calls.bearer;
             let rejected = shared.rejections.last_day(key).sum(self.now);
             ConsumerRow {
                 consumer: Named::consumer(key, &consumer.name),
@@ -151,6 +169,8 @@ impl ConsoleRequest<'_> {
                 last_call: last.map(|last| self.moment(last)),
                 calls: Number(accepted + rejected),
                 rejected: Number(rejected),
+                doors: [calls.signature, calls.bearer].map(Number),
+                contact: consumer.contact.clone().unwrap_or_default(),
             }
         };
         let mut rows = Vec::from_iter(views.iter().map(row));
@@ -189,15 +209,17 @@ impl ConsoleRequest<'_> {
                 InputField::line("q", "Part of key, name, description or contact", q),
                 InputField::choice("enabled", "State", STATES, enabled),
                 InputField::choice("unused_for", "Unused for", UNUSED, given[2].1),
+                InputField::choice("signed_within", SIGNED_LABEL, SIGNED, given[3].1),
             ],
             heads,
-            has_filter: given[..3].iter().any(|(_, value)| !value.is_empty()),
+            has_filter: given[..4].iter().any(|(_, value)| !value.is_empty()),
             may_write: self.may_write(),
             caption,
             rejected: match shared.live.load().authorizer.enforces() {
                 true => "#rejected in 24 h (this process)",
                 false => "#rejected, or would be, in 24 h (this process)",
             },
+            is_of_signers: signed_within.is_some(),
             graces: match in_grace {
                 0 => "No previous secret is in its grace, so no old secret verifies.".to_owned(),
                 1 => "1 previous secret is in its grace".to_owned(),

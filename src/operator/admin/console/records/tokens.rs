@@ -117,12 +117,20 @@ impl ConsoleRequest<'_> {
     pub(in crate::operator::admin::console) fn unused_for(
         &self,
     ) -> (Option<Duration>, Option<String>) {
-        match self.duration("unused_for") {
+        self.duration_of("unused_for", "Unused for")
+    }
+
+    /// The time of a filter, or what is wrong with it.
+    pub(super) fn duration_of(
+        &self,
+        name: &'static str,
+        label: &str,
+    ) -> (Option<Duration>, Option<String>) {
+        match self.duration(name) {
             Ok(duration) => (duration, None),
             Err(_) => {
-                let text =
-                    "Unused for: choose one of the times, or write one such as 90d in the address.";
-                (None, Some(text.to_owned()))
+                let text = "choose one of the times, or write one such as 90d in the address.";
+                (None, Some(format!("{label}: {text}")))
             }
         }
     }
