@@ -14,73 +14,36 @@ impl Setup {
 }
 
 #[tokio::test]
-async fn a_change_is_seen_once_it_was_followed() {
-    let setup = setup();
-    setup.follow().await;
-    setup.access().await;
-    setup.revoke();
-    setup.tell(Change::AccessToken("t".into()));
-    assert!(!setup.is_revoked().await);
-    setup.follow().await;
-    assert!(setup.is_revoked().await);
-    // A change is followed once.
-    let before = setup.reads();
-    setup.follow().await;
-    setup.access().await;
-    assert_eq!(setup.reads(), before);
-}
-
-#[tokio::test]
-async fn what_was_read_before_the_feed_was_first_asked_is_in_doubt() {
-    let setup = setup();
-    setup.access().await;
-    setup.revoke();
-    setup.tell(Change::AccessToken("t".into()));
-    setup.follow().await;
-    assert!(setup.is_revoked().await);
-}
-
-#[tokio::test]
-async fn all_that_waits_is_followed_at_once() {
-    let setup = setup();
-    setup.follow().await;
-    setup.access().await;
-    for other in ["a", "b", "d", "e"] {
-        setup.tell(Change::AccessToken(other.into()));
-    }
-    setup.revoke();
-    setup.tell(Change::AccessToken("t".into()));
-    setup.follow().await;
-    assert!(setup.is_revoked().await);
-}
-
-#[tokio::test]
-async fn a_token_given_out_is_known_at_once() {
-    let setup = setup();
-    setup.follow().await;
-    assert!(setup.cached.access(b"new", b"c").await.unwrap().is_none());
-    setup.store.put_access_token(&token("new", "c"));
-    setup.tell(Change::AccessToken("new".into()));
-    setup.follow().await;
-    assert!(setup.cached.access(b"new", b"c").await.unwrap().is_some());
-}
-
-#[tokio::test]
-async fn a_change_of_a_consumer_reaches_its_tokens() {
-    let setup = setup();
-    setup.follow().await;
-    setup.access().await;
-    let key: ConsumerKey = "c".parse().unwrap();
-    setup
-        .store
-        .change_consumer("c", |consumer| consumer.enabled = false);
-    setup.tell(Change::Consumer(key.clone()));
-    setup.follow().await;
-    assert!(!setup.access().await.unwrap().consumer.enabled);
-    setup.store.sql("DELETE FROM consumers");
-    setup.tell(Change::Consumer(key));
-    setup.follow().await;
-    assert!(setup.access().await.is_none());
+async fn changes_count_once_the_feed_reports_them() {
+    let cases = [
+        (
+            "a change is followed, once",
+            "follow ok, token valid, revoke, tell token, token valid, follow ok, token revoked, reads 1 2, follow ok, \
+             token revoked, reads 1 2",
+        ),
+        (
+            "what was read before the feed was first read is in doubt",
+            "token valid, revoke, tell token, follow ok, token revoked",
+        ),
+        (
+            "all changes that wait are followed at once",
+            "follow ok, token valid, tell other x4, revoke, tell token, follow ok, token revoked",
+        ),
+        (
+            "an issued token is known at once",
+            "follow ok, remove access_tokens, token unknown, issue, tell token, follow ok, token valid",
+        ),
+        (
+            "a change of a consumer reaches its tokens",
+            "follow ok, token valid, disable, tell consumer, follow ok, token disabled, remove consumers, tell consumer, \
+             follow ok, token unknown",
+        ),
+        (
+            "a failed feed continues where it stopped",
+            "follow ok, token valid, revoke, tell token, fail, follow fails, recover, follow ok, token revoked",
+        ),
+    ];
+    play(&settings(), &cases).await;
 }
 
 #[tokio::test]
@@ -134,20 +97,6 @@ async fn a_gap_in_the_feed_puts_everything_in_doubt() {
     assert!(setup.is_revoked().await);
     setup.store.release();
     assert!(held.await.unwrap().unwrap().unwrap().is_revoked);
-}
-
-#[tokio::test]
-async fn a_failing_feed_is_taken_up_where_it_was_left() {
-    let setup = setup();
-    setup.follow().await;
-    setup.access().await;
-    setup.revoke();
-    setup.tell(Change::AccessToken("t".into()));
-    setup.store.fail(true);
-    assert!(setup.feed.follow().await.is_err());
-    setup.store.fail(false);
-    setup.follow().await;
-    assert!(setup.is_revoked().await);
 }
 
 #[tokio::test]

@@ -3,15 +3,78 @@
 use super::*;
 
 #[tokio::test]
-async fn an_entry_is_read_again_after_its_time() {
-    let setup = setup();
-    setup.access().await;
-    setup.revoke();
-    setup.later(59);
-    assert!(!setup.is_revoked().await);
-    setup.later(1);
-    assert!(setup.is_revoked().await);
-    assert_eq!(setup.reads(), (2, 2));
+async fn entries_expire_and_serve_for_a_while_in_an_outage() {
+    let cases = [
+        (
+            "an entry is read again after its time",
+            "token valid, revoke, later 59, token valid, later 1, token revoked, reads 2 2",
+        ),
+        (
+            "a removed record is unknown after its time, also in an outage",
+            "token valid, remove access_tokens, later 60, token unknown, fail, token unknown",
+        ),
+        (
+            "a clock that was set back makes entries old, once",
+            "token valid, revoke, later -3600, token revoked x2, reads 2 2",
+        ),
+        (
+            "a changed consumer is noticed under a fresh token",
+            "consumer valid, later 30, token valid, disable, later 29, token valid, later 1, token disabled",
+        ),
+        (
+            "an entry serves for ten seconds of an outage",
+            "token valid, later 58, fail, later 1, token valid, stale 0, later 2, token valid, consumer valid, later 2, \
+             token valid, consumer valid, later 2, token valid, consumer valid, later 2, token valid, consumer valid, \
+             stale 4, later 1, token unavailable, consumer unavailable, errors 1, recover, token valid",
+        ),
+        (
+            "a failing store is asked once a second",
+            "token valid, later 59, fail, later 2, token valid x10, reads 1 2, later 1, token valid, reads 1 3",
+        ),
+        (
+            "an old entry is not used while the store responds",
+            "token valid, revoke, later 61, token revoked, stale 0",
+        ),
+        (
+            "a changed token is not used in an outage",
+            "token valid, forget token, fail, token unavailable",
+        ),
+        (
+            "nor is an old one",
+            "token valid, later 61, forget token, fail, token unavailable",
+        ),
+        (
+            "a changed consumer is not used in an outage",
+            "token valid, forget consumer, fail, token unavailable, consumer unavailable",
+        ),
+        (
+            "nor is an old consumer",
+            "token valid, later 61, forget consumer, fail, token unavailable, consumer unavailable",
+        ),
+        (
+            "a change of the token in an outage ends its use",
+            "token valid, later 59, fail, later 2, token valid, forget token, token unavailable",
+        ),
+        (
+            "a change of the consumer in an outage ends its use",
+            "token valid, later 59, fail, later 2, token valid, forget consumer, token unavailable",
+        ),
+        (
+            "a change of another record costs no read",
+            "token valid, forget other, token valid, reads 1 1",
+        ),
+    ];
+    play(&settings(), &cases).await;
+    let long = CacheSettings {
+        ttl: seconds(3_600),
+        ..settings()
+    };
+    // Single reads that succeed do not count for other entries: changes may have been missed.
+    let case = (
+        "a long time to live does not prolong use in an outage",
+        "token valid, later 100, fail, later 9, token valid, later 1, token unavailable, recover, token valid, reads 2 3",
+    );
+    play(&long, &[case]).await;
 }
 
 #[tokio::test]
@@ -36,30 +99,6 @@ async fn an_unknown_key_is_asked_for_again_after_its_time() {
 }
 
 #[tokio::test]
-async fn a_removed_record_is_unknown_after_its_time() {
-    let setup = setup();
-    setup.access().await;
-    setup.store.sql("DELETE FROM access_tokens");
-    setup.later(60);
-    assert!(setup.access().await.is_none());
-    // And stays so, also while the store fails.
-    setup.store.fail(true);
-    assert!(setup.access().await.is_none());
-}
-
-#[tokio::test]
-async fn a_clock_that_was_set_back_makes_entries_old() {
-    let setup = setup();
-    setup.access().await;
-    setup.revoke();
-    setup.clock.set(START.before(seconds(3_600)));
-    assert!(setup.is_revoked().await);
-    // And not for ever.
-    setup.access().await;
-    assert_eq!(setup.reads(), (2, 2));
-}
-
-#[tokio::test]
 async fn unchanged_consumer_is_not_read_with_each_of_its_tokens() {
     let setup = setup();
     setup.cached.consumer(b"c").await.unwrap();
@@ -69,110 +108,6 @@ async fn unchanged_consumer_is_not_read_with_each_of_its_tokens() {
     let after = setup.access().await.unwrap();
     assert!(Arc::ptr_eq(&before, &after));
     assert_eq!(setup.reads(), (2, 1));
-}
-
-#[tokio::test]
-async fn a_consumer_that_is_another_is_noticed_under_a_fresh_token() {
-    let setup = setup();
-    setup.cached.consumer(b"c").await.unwrap();
-    setup.later(30);
-    setup.access().await.unwrap();
-    setup
-        .store
-        .change_consumer("c", |consumer| consumer.enabled = false);
-    setup.later(29);
-    assert!(setup.access().await.unwrap().consumer.enabled);
-    setup.later(1);
-    assert!(!setup.access().await.unwrap().consumer.enabled);
-}
-
-#[tokio::test]
-async fn an_entry_is_used_while_the_store_fails_and_not_for_long() {
-    let setup = setup();
-    setup.access().await;
-    setup.later(58);
-    setup.store.fail(true);
-    setup.later(1);
-    assert!(setup.access().await.is_some());
-    assert_eq!(setup.cached.counts().1.stale.get(), 0);
-    for _ in 0..4 {
-        setup.later(2);
-        assert!(setup.access().await.is_some());
-        assert!(setup.cached.consumer(b"c").await.unwrap().is_some());
-    }
-    assert_eq!(setup.cached.counts().1.stale.get(), 4);
-    setup.later(1);
-    assert!(setup.cached.access(b"t", b"c").await.is_err());
-    assert!(setup.cached.consumer(b"c").await.is_err());
-    assert_eq!(setup.cached.counts().1.errors.get(), 1);
-    setup.store.fail(false);
-    assert!(setup.access().await.is_some());
-}
-
-#[tokio::test]
-async fn a_long_ttl_does_not_prolong_use_while_the_store_fails() {
-    let setup = setup_with(&CacheSettings {
-        ttl: seconds(3_600),
-        ..settings()
-    });
-    setup.access().await;
-    setup.later(100);
-    setup.store.fail(true);
-    setup.later(9);
-    assert!(setup.access().await.is_some());
-    setup.later(1);
-    assert!(setup.cached.access(b"t", b"c").await.is_err());
-    // Single reads that succeed do not count for other entries: changes may have been missed.
-    setup.store.fail(false);
-    assert!(setup.access().await.is_some());
-    assert_eq!(setup.reads(), (2, 3));
-}
-
-#[tokio::test]
-async fn a_failing_store_is_not_asked_more_than_once_a_second() {
-    let setup = setup();
-    setup.access().await;
-    setup.later(59);
-    setup.store.fail(true);
-    setup.later(2);
-    for _ in 0..10 {
-        assert!(setup.access().await.is_some());
-    }
-    assert_eq!(setup.reads(), (1, 2));
-    setup.later(1);
-    assert!(setup.access().await.is_some());
-    assert_eq!(setup.reads(), (1, 3));
-}
-
-#[tokio::test]
-async fn an_old_entry_is_not_used_while_the_store_answers() {
-    let setup = setup();
-    setup.access().await;
-    setup.revoke();
-    setup.later(61);
-    assert!(setup.is_revoked().await);
-    assert_eq!(setup.cached.counts().1.stale.get(), 0);
-}
-
-#[tokio::test]
-async fn nothing_changed_is_used_while_the_store_fails() {
-    for later in [0, 61] {
-        let setup = setup();
-        setup.access().await;
-        setup.later(later);
-        setup.forget(&token_changed()).await;
-        setup.store.fail(true);
-        assert!(setup.cached.access(b"t", b"c").await.is_err());
-    }
-    for later in [0, 61] {
-        let setup = setup();
-        setup.access().await;
-        setup.later(later);
-        setup.forget(&consumer_changed()).await;
-        setup.store.fail(true);
-        assert!(setup.cached.access(b"t", b"c").await.is_err());
-        assert!(setup.cached.consumer(b"c").await.is_err());
-    }
 }
 
 #[tokio::test]
@@ -188,29 +123,6 @@ async fn the_old_secret_verifies_until_its_grace_ends() {
         assert_eq!(found.consumer.keys(now).count(), keys);
         assert_eq!(found.consumer.keys_alone(now).count(), keys);
     }
-}
-
-#[tokio::test]
-async fn a_change_ends_the_use_of_an_old_entry() {
-    for change in [token_changed(), consumer_changed()] {
-        let setup = setup();
-        setup.access().await;
-        setup.later(59);
-        setup.store.fail(true);
-        setup.later(2);
-        assert!(setup.access().await.is_some());
-        setup.forget(&change).await;
-        assert!(setup.cached.access(b"t", b"c").await.is_err());
-    }
-}
-
-#[tokio::test]
-async fn a_change_of_another_record_costs_no_read() {
-    let setup = setup();
-    setup.access().await;
-    setup.forget(&Change::AccessToken("other".into())).await;
-    assert!(setup.access().await.is_some());
-    assert_eq!(setup.reads(), (1, 1));
 }
 
 #[tokio::test]

@@ -76,190 +76,60 @@ async fn unknown_tokens_do_not_evict_good_entries() {
     assert_eq!(setup.reads(), before);
 }
 
+/// A call that waits for the read of another one gets its result, unless the record was changed meanwhile.
 #[tokio::test]
-async fn one_reads_for_all_who_wait() {
-    let setup = setup();
-    setup.store.hold();
-    let mut tasks = vec![setup.ask_and_be_held().await];
-    for _ in 0..50 {
-        let cached = Arc::clone(&setup.cached);
-        tasks.push(tokio::spawn(async move { cached.access(b"t", b"c").await }));
-    }
-    tokio::task::yield_now().await;
-    setup.store.release();
-    for task in tasks {
-        assert!(task.await.unwrap().unwrap().is_some());
-    }
-    assert_eq!(setup.reads(), (1, 1));
-}
-
-#[tokio::test]
-async fn one_failure_is_told_to_all_who_wait() {
-    let setup = setup();
-    setup.store.hold();
-    setup.store.fail(true);
-    let mut tasks = vec![setup.ask_and_be_held().await];
-    for _ in 0..20 {
-        let cached = Arc::clone(&setup.cached);
-        tasks.push(tokio::spawn(async move { cached.access(b"t", b"c").await }));
-    }
-    tokio::task::yield_now().await;
-    setup.store.release();
-    for task in tasks {
-        assert!(matches!(
-            task.await.unwrap(),
-            Err(StoreError::Unavailable(_))
-        ));
-    }
-    assert_eq!(setup.reads(), (0, 1));
-    setup.store.fail(false);
-    assert!(setup.access().await.is_some());
-}
-
-#[tokio::test]
-async fn who_waits_reads_when_the_reader_gives_up() {
-    let setup = setup();
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    let cached = Arc::clone(&setup.cached);
-    let waiter = tokio::spawn(async move { cached.access(b"t", b"c").await });
-    tokio::task::yield_now().await;
-    setup.store.let_new_ones_pass();
-    reader.abort();
-    assert!(reader.await.is_err());
-    assert!(waiter.await.unwrap().unwrap().is_some());
-    assert_eq!(setup.reads(), (1, 2));
-}
-
-#[tokio::test]
-async fn a_read_that_all_gave_up_leaves_nothing_behind() {
-    let setup = setup();
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    reader.abort();
-    assert!(reader.await.is_err());
-    setup.store.release();
-    assert!(setup.access().await.is_some());
-}
-
-#[tokio::test]
-async fn a_read_from_before_a_change_is_not_kept_after_it() {
-    let setup = setup();
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    setup.revoke();
-    setup.forget(&token_changed()).await;
-    setup.store.release();
-    // The read saw the token unrevoked. The call that waited for it sees the change all the same.
-    assert!(reader.await.unwrap().unwrap().unwrap().is_revoked);
-    assert!(setup.is_revoked().await);
-}
-
-#[tokio::test]
-async fn a_caller_after_a_change_is_not_given_a_read_from_before_it() {
-    let setup = setup();
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    setup.revoke();
-    setup.forget(&token_changed()).await;
-    let mut later = std::pin::pin!(setup.access());
-    assert!(poll_once(later.as_mut()).await.is_none());
-    setup.store.release();
-    assert!(later.await.unwrap().is_revoked);
-    reader.await.unwrap().unwrap();
-    assert!(setup.is_revoked().await);
-}
-
-#[tokio::test]
-async fn read_from_before_a_change_of_the_consumer_is_not_kept() {
-    let setup = setup();
-    setup.cached.consumer(b"c").await.unwrap();
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    setup
-        .store
-        .change_consumer("c", |consumer| consumer.enabled = false);
-    setup.forget(&consumer_changed()).await;
-    setup.store.release();
-    assert!(!reader.await.unwrap().unwrap().unwrap().consumer.enabled);
-}
-
-#[tokio::test]
-async fn unknown_from_before_a_change_is_not_kept_after_it() {
-    let setup = setup();
-    let issued = setup.store.access_token_of("t").unwrap();
-    setup.store.sql("DELETE FROM access_tokens");
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    setup.store.put_access_token(&issued);
-    setup.forget(&token_changed()).await;
-    setup.store.release();
-    assert!(reader.await.unwrap().unwrap().is_some());
-    assert!(setup.access().await.is_some());
-}
-
-#[tokio::test]
-async fn a_token_without_its_consumer_is_unknown() {
-    let setup = setup();
-    setup.store.sql("DELETE FROM consumers");
-    assert!(setup.access().await.is_none());
-}
-
-#[tokio::test]
-async fn unknown_from_before_a_change_is_not_kept_if_still_not_found() {
-    let setup = setup();
-    let issued = setup.store.access_token_of("t").unwrap();
-    setup.store.sql("DELETE FROM access_tokens");
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    setup.store.put_access_token(&issued);
-    setup.forget(&token_changed()).await;
-    setup.store.fail(true);
-    setup.store.release();
-    assert!(reader.await.unwrap().is_err());
-    setup.store.fail(false);
-    assert!(setup.access().await.is_some());
-}
-
-#[tokio::test]
-async fn slow_reader_of_a_result_notices_a_change_meanwhile() {
-    let setup = setup();
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    let mut slow = std::pin::pin!(setup.cached.access(b"t", b"c"));
-    assert!(poll_once(slow.as_mut()).await.is_none());
-    setup.store.release();
-    reader.await.unwrap().unwrap();
-    setup
-        .store
-        .change_consumer("c", |consumer| consumer.enabled = false);
-    setup.forget(&consumer_changed()).await;
-    assert!(!slow.await.unwrap().unwrap().consumer.enabled);
-}
-
-#[tokio::test]
-async fn slow_reader_of_a_result_passes_it_to_no_other() {
-    let setup = setup();
-    setup.store.hold();
-    let reader = setup.ask_and_be_held().await;
-    let mut slow = std::pin::pin!(setup.cached.access(b"t", b"c"));
-    assert!(poll_once(slow.as_mut()).await.is_none());
-    setup.store.release();
-    reader.await.unwrap().unwrap();
-    setup.revoke();
-    setup.later(60);
-    assert!(setup.is_revoked().await);
-    assert!(slow.await.unwrap().is_some());
-}
-
-async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
-    std::future::poll_fn(|context| {
-        std::task::Poll::Ready(match future.as_mut().poll(context) {
-            std::task::Poll::Ready(output) => Some(output),
-            std::task::Poll::Pending => None,
-        })
-    })
-    .await
+async fn reads_are_shared_and_never_outlive_a_change() {
+    let cases = [
+        (
+            "one read serves all that wait",
+            "hold, ask, wait x50, release, asked valid, waited valid, reads 1 1",
+        ),
+        (
+            "one failure is that of all that wait",
+            "hold, fail, ask, wait x20, release, asked unavailable, waited unavailable, reads 0 1, recover, token valid",
+        ),
+        (
+            "a waiter reads if the reader gives up",
+            "hold, ask, wait, pass, abort, waited valid, reads 1 2",
+        ),
+        (
+            "a read that all gave up leaves nothing",
+            "hold, ask, abort, release, token valid",
+        ),
+        (
+            "a read from before a revocation",
+            "hold, ask, revoke, forget token, release, asked revoked, token revoked",
+        ),
+        (
+            "a caller after a revocation",
+            "hold, ask, revoke, forget token, wait, release, waited revoked, asked revoked, token revoked",
+        ),
+        (
+            "a read from before a change of the consumer",
+            "consumer valid, hold, ask, disable, forget consumer, release, asked disabled",
+        ),
+        (
+            "an unknown token that is issued meanwhile",
+            "remove access_tokens, hold, ask, issue, forget token, release, asked valid, token valid",
+        ),
+        (
+            "an unknown token that is issued before an outage",
+            "remove access_tokens, hold, ask, issue, forget token, fail, release, asked unavailable, recover, token valid",
+        ),
+        (
+            "a token without its consumer",
+            "remove consumers, token unknown",
+        ),
+        (
+            "a slow reader notices a change",
+            "hold, ask, wait, release, asked valid, disable, forget consumer, waited disabled",
+        ),
+        (
+            "a slow reader passes its result to no other",
+            "hold, ask, wait, release, asked valid, revoke, later 60, token revoked, waited valid",
+        ),
+    ];
+    play(&settings(), &cases).await;
 }
 
 /// Readers and a writer race; a reader that begins after a change was announced sees it or a later one.

@@ -165,3 +165,124 @@ impl Setup {
 }
 
 type Answer = Result<Option<Arc<AccessCredentials>>, StoreError>;
+
+/// What a read of the token found.
+fn outcome(answer: &Answer) -> &'static str {
+    match answer {
+        Ok(None) => "unknown",
+        Ok(Some(found)) if found.is_revoked => "revoked",
+        Ok(Some(found)) if !found.consumer.enabled => "disabled",
+        Ok(Some(_)) => "valid",
+        Err(StoreError::Unavailable(_)) => "unavailable",
+        Err(_) => "faulty",
+    }
+}
+
+/// Runs the steps of each case, which has a name, on a setup of its own; `x3` after a step repeats it.
+async fn play(settings: &CacheSettings, cases: &[(&str, &str)]) {
+    for (name, steps) in cases {
+        let setup = setup_with(settings);
+        let issued = setup.store.access_token_of("t").unwrap();
+        let (mut asked, mut waiting) = (Vec::new(), Vec::new());
+        for step in steps.split(", ").flat_map(|step| {
+            let (step, times) = step.split_once(" x").unwrap_or((step, "1"));
+            std::iter::repeat_n(step, times.parse().unwrap())
+        }) {
+            let at = format!("{name}: {step}");
+            let token = || setup.cached.access(b"t", b"c");
+            let change = |record| match record {
+                "token" => token_changed(),
+                "consumer" => consumer_changed(),
+                _ => Change::AccessToken(record.into()),
+            };
+            match Vec::from_iter(step.split(' '))[..] {
+                ["hold"] => setup.store.hold(),
+                ["pass"] => setup.store.let_new_ones_pass(),
+                ["release"] => setup.store.release(),
+                ["fail"] => setup.store.fail(true),
+                ["recover"] => setup.store.fail(false),
+                ["revoke"] => setup.revoke(),
+                ["issue"] => setup.store.put_access_token(&issued),
+                ["disable"] => {
+                    let disable = |consumer: &mut Consumer| consumer.enabled = false;
+                    setup.store.change_consumer("c", disable);
+                }
+                ["remove", table] => setup.store.sql(&format!("DELETE FROM {table}")),
+                ["forget", record] => setup.forget(&change(record)).await,
+                ["tell", record] => setup.store.tell(change(record)),
+                ["follow", expected] => {
+                    let followed = setup.feed.follow().await;
+                    assert_eq!(followed.is_ok(), expected == "ok", "{at}: {followed:?}");
+                }
+                ["later", by] => match by.strip_prefix('-') {
+                    Some(back) => setup
+                        .clock
+                        .set(START.before(seconds(back.parse().unwrap()))),
+                    None => setup.later(by.parse().unwrap()),
+                },
+                // A call whose read has begun, and one that waits for that read.
+                ["ask"] => asked.push(setup.ask_and_be_held().await),
+                ["wait"] => {
+                    let mut call = Box::pin(token());
+                    assert!(poll_once(call.as_mut()).await.is_none(), "{at}");
+                    waiting.push(call);
+                }
+                ["abort"] => {
+                    for call in asked.drain(..) {
+                        call.abort();
+                        assert!(call.await.is_err(), "{at}");
+                    }
+                }
+                ["asked", expected] => {
+                    assert!(!asked.is_empty(), "{at}");
+                    for call in asked.drain(..) {
+                        assert_eq!(outcome(&call.await.unwrap()), expected, "{at}");
+                    }
+                }
+                ["waited", expected] => {
+                    assert!(!waiting.is_empty(), "{at}");
+                    for call in waiting.drain(..) {
+                        assert_eq!(outcome(&call.await), expected, "{at}");
+                    }
+                }
+                ["token", expected] => assert_eq!(outcome(&token().await), expected, "{at}"),
+                ["consumer", expected] => {
+                    let found = match setup.cached.consumer(b"c").await {
+                        Ok(found) => found.map_or("unknown", |_| "valid"),
+                        Err(_) => "unavailable",
+                    };
+                    assert_eq!(found, expected, "{at}");
+                }
+                ["reads", consumers, tokens] => {
+                    let expected = (consumers.parse().unwrap(), tokens.parse().unwrap());
+                    assert_eq!(setup.reads(), expected, "{at}");
+                }
+                ["stale", count] => {
+                    assert_eq!(
+                        setup.cached.counts().1.stale.get().to_string(),
+                        count,
+                        "{at}"
+                    );
+                }
+                ["errors", count] => {
+                    assert_eq!(
+                        setup.cached.counts().1.errors.get().to_string(),
+                        count,
+                        "{at}"
+                    );
+                }
+                _ => panic!("{at} is not a step"),
+            }
+        }
+    }
+}
+
+async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        std::task::Poll::Ready(match future.as_mut().poll(context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
