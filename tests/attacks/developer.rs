@@ -591,24 +591,15 @@ fn pages_and_checks_are_limited_for_each_consumer() {
 }
 
 #[test]
-fn link_ends_with_a_secret_replaced_at_once_but_not_in_grace() {
-    let service = Service::start("");
-    let rotate = format!("consumer rotate-secret {}", service.consumer.key);
-    service.proxy.run(&format!("{rotate} --grace 1h"));
-    service.open(&service.link).has_status(200);
-    service.proxy.run(&rotate);
-    refusal(&service.open(&service.link));
-}
-
-#[test]
-fn a_grace_that_is_ended_ends_the_link() {
-    let service = Service::start("");
-    let key = &service.consumer.key;
-    let run = |command: String| service.proxy.run(&command);
-    run(format!("consumer rotate-secret {key} --grace 1h"));
-    service.open(&service.link).has_status(200);
-    run(format!("consumer rotate-secret {key} --end-grace"));
-    refusal(&service.open(&service.link));
+fn link_ends_with_the_grace_of_its_secret() {
+    for end in ["", " --end-grace"] {
+        let service = Service::start("");
+        let rotate = format!("consumer rotate-secret {}", service.consumer.key);
+        service.proxy.run(&format!("{rotate} --grace 1h"));
+        service.open(&service.link).has_status(200);
+        service.proxy.run(&format!("{rotate}{end}"));
+        refusal(&service.open(&service.link));
+    }
 }
 
 #[test]

@@ -273,14 +273,10 @@ fn a_body_that_the_signature_covers_is_not_verified_without_it() {
 
 #[test]
 fn described_requests_have_the_limits_of_the_public_listener() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(
+    let (_api, proxy, caller) = Scene::with(
         "forward_auth.listen = '127.0.0.1:0'\n\
          limits = { target_bytes = '1KiB', head_bytes = '4KiB', head_fields = 30, requests_per_consumer = '12 per 1h' }",
-    );
+    ).into_parts();
     let target = |bytes: usize| format!("/{}", "a".repeat(bytes - 1));
     for way in WAYS {
         assert_eq!(

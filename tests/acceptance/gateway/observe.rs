@@ -8,119 +8,169 @@
 //! Promise (Permissions and identity): If some operations are enforced and others observed, no spelling of path or method that an
 //! API may take for an enforced one passes without a right signature. Also in `tests/attacks/routers.rs`.
 
-use crate::support::{Call, Proxy, Reply, Scene, Token, Upstream, legs::token_of, text::words};
+use crate::support::{
+    Call, Placement, Proxy, Reply, Scene, Token, Upstream, call::FORM, legs::token_of, text::words,
+    until,
+};
 
+const OBSERVED: &str = "
+    signature.enforcement = 'observe'
+    service.path = '/w/index.php'
+    operation = [
+        { path = '/r/{*rest}' }, { path = '/products/{sku}', methods = ['GET'] }, { path = '/w/{*rest}' }, { path = '/x' },
+        { path = '/inside', from = ['10.0.0.0/8'] }, { path = '/launch', access = ['application'] },
+        { path = '/outcomes', access = ['application'], body_hash = 'required' },
+    ]";
+
+/// Every call passes as it was sent, without an identity, and the log has what enforcing would say.
 #[test]
-fn observed_calls_reach_the_api_whatever_their_path() {
-    let Scene { api, proxy, caller } = Scene::with(
-        "signature.enforcement = 'observe'\n\
-        operation = [{ path = '/r/{*rest}' }, { path = '/products/{sku}', methods = ['GET'] }]",
+fn observed_calls_reach_the_api_unchanged() {
+    let (api, proxy, caller) = Scene::with(OBSERVED).into_parts();
+    let strict = proxy.consumer_with("Strict", "--body-hash required");
+    let large = format!("a={}", "x".repeat(1_200_000));
+    let many = vec!["a=1"; 5_000].join("&");
+    let pieces: Vec<&[u8]> = large.as_bytes().chunks(50_000).collect();
+    let hash = "2jmj7l5rSw0yVb/vlWAYkK/YBwk=";
+    let get = || Call::get("/x");
+    let post = || Call::post("/x");
+    let signed = || post().of(&caller);
+    let flow = || Call::post("/w/index.php").form("title=x").of(&caller);
+    let authorized = |call: Call, value: &str| call.header("Authorization", value);
+
+    // The fields that the log has, and calls with their names.
+    let mut cases = Vec::new();
+    let mut add = |fields: &'static str, calls: Vec<(&'static str, Call)>| {
+        cases.extend(calls.into_iter().map(|(name, call)| (name, call, fields)));
+    };
+    let chunked = post().header("Content-Type", FORM).chunked(&pieces);
+    let hashed = signed().parameter("oauth_body_hash", hash).json(&large);
+    let too_large = vec![
+        ("large form", post().form(&large)),
+        ("large signed form", signed().form(&large)),
+        ("large form in chunks", chunked),
+        ("large hashed body", hashed),
+        ("form of many parameters", signed().form(&many)),
+    ];
+    add(r#"reason="payload_too_large""#, too_large);
+    let two = authorized(post().form("a=1"), "OAuth a=\"b\"");
+    let coded = post().form(&many).header("Content-Encoding", "gzip");
+    let typed = post().form("a=1").header("Content-Type", "text/plain");
+    let malformed = vec![
+        ("form with a coding", coded),
+        ("form of two types", typed),
+        ("two credentials", authorized(two, "Basic x")),
+    ];
+    add(r#"reason="bad_request""#, malformed);
+    let as_form = signed().json("{\"a\":1}").signs_body("a=1");
+    let wrong = vec![
+        ("wrong key", get().of(&caller).key("wrong&wrong")),
+        ("body signed as a form", as_form),
+    ];
+    add(r#"reason="signature_invalid""#, wrong);
+    let forged = get().header("X-Auth-User", "root");
+    let unsigned = vec![
+        ("unsigned", get()),
+        ("forged identity", forged.header("x_auth_kind", "consumer")),
+    ];
+    add(r#"reason="parameter_absent""#, unsigned);
+    let old = flow().parameter("oauth_timestamp", "1");
+    let unknown = flow().parameter("oauth_consumer_key", "unknown");
+    let in_query = Call::get("/x?x=1").of(&caller);
+    let others = vec![
+        ("right signature", get().of(&caller)),
+        ("signed in the query", in_query.placed(Placement::Query)),
+        ("broken credentials", authorized(get(), "OAuth broken")),
+        ("old form for the flow", old),
+        ("form of another consumer for the flow", unknown),
+    ];
+    add("", others);
+    let outside = vec![("outside of the networks", Call::get("/inside").of(&caller))];
+    add(
+        r#"path="/inside" reason="permission_denied" denied_by="from""#,
+        outside,
     );
+    let unhashed = |path: &str, consumer| Call::post(path).json("{}").by(consumer);
+    let call = unhashed("/outcomes", &caller.consumer);
+    let missing = r#"path="/outcomes" reason="parameter_absent" parameters=oauth_body_hash"#;
+    add(missing, vec![("operation that requires a body hash", call)]);
+    let call = unhashed("/launch", &strict);
+    let missing = r#"path="/launch" reason="parameter_absent" parameters=oauth_body_hash"#;
+    add(missing, vec![("consumer that requires a body hash", call)]);
     let paths = words(
         r"/r/24%2FMB01 /products/24%2FMB01 /r/a%25b /r/items;jsessionid=AB12 //r/items /r//items /r/./x /r/../x /r/%zz
          /r/a%00b /r/a%5cb /R/items /products/1/ /none",
     );
     for path in &paths {
-        for call in [
+        let calls = [
             Call::get(path).of(&caller),
             Call::get(path),
             Call::new("post", path),
-        ] {
-            proxy.send(call).has_status(200);
-            let seen = api.requests();
-            assert_eq!(seen.last().unwrap().target, *path);
-        }
+        ];
+        add("", calls.map(|call| (*path, call)).into());
     }
-    assert_eq!(api.count(), 3 * paths.len());
+
+    let count = cases.len();
+    for (name, call, fields) in cases {
+        let parts = [vec!["verdict=\"observed\""], words(fields)].concat();
+        let (wire, before) = (proxy.wire(&call), proxy.logged(&parts));
+        let mut connection = proxy.connect();
+        connection.send(&wire);
+        let answer = connection.answer(&call.method);
+        assert_eq!(answer.status, 200, "{name}: {answer:?}");
+        let seen = api.last_request();
+        let end = wire
+            .windows(4)
+            .position(|bytes| bytes == b"\r\n\r\n")
+            .unwrap();
+        let (head, body) = (String::from_utf8_lossy(&wire[..end]), &wire[end + 4..]);
+        let body = if head.contains("chunked") {
+            large.as_bytes()
+        } else {
+            body
+        };
+        assert!(
+            seen.whole && seen.body == body,
+            "{name}: {} bytes",
+            seen.body.len()
+        );
+        let sent = head.lines().next().unwrap();
+        assert_eq!(
+            format!("{} {} HTTP/1.1", seen.method, seen.target),
+            sent,
+            "{name}"
+        );
+        let credentials = head
+            .lines()
+            .filter_map(|line| line.strip_prefix("Authorization: "));
+        assert_eq!(
+            seen.fields.all("authorization"),
+            Vec::from_iter(credentials),
+            "{name}"
+        );
+        let is_identity = |field: &str| {
+            field
+                .to_ascii_lowercase()
+                .replace('_', "-")
+                .starts_with("x-auth")
+        };
+        assert!(
+            !seen.fields.0.iter().any(|(field, _)| is_identity(field)),
+            "{name}: {seen:?}"
+        );
+        until(&format!("{name} is logged"), || {
+            proxy.logged(&parts) > before
+        });
+    }
+    assert_eq!(api.count(), count);
     proxy.logs(&[
         "24%2FMB01",
         "reason=\"bad_request\"",
         "verdict=\"observed\"",
     ]);
     assert!(proxy.metric("countersign_observed_total{verdict=\"bad_request\"}") > 0.0);
-}
-
-#[test]
-fn observed_forms_reach_the_api_whatever_their_size_and_coding() {
-    const FORM: &str = "application/x-www-form-urlencoded";
-    let Scene { api, proxy, caller } = Scene::with("signature.enforcement = 'observe'");
-    let large = format!("a={}", "x".repeat(1_200_000));
-    let many = vec!["a=1"; 5_000].join("&");
-    let pieces: Vec<&[u8]> = large.as_bytes().chunks(50_000).collect();
-    let hash = ("oauth_body_hash", "2jmj7l5rSw0yVb/vlWAYkK/YBwk=");
-    let calls = [
-        (Call::post("/x").form(&large), &large, "payload_too_large"),
-        (
-            Call::post("/x").form(&large).of(&caller),
-            &large,
-            "payload_too_large",
-        ),
-        (
-            Call::post("/x")
-                .header("Content-Type", FORM)
-                .chunked(&pieces),
-            &large,
-            "payload_too_large",
-        ),
-        (
-            Call::post("/x")
-                .of(&caller)
-                .parameter(hash.0, hash.1)
-                .json(&large),
-            &large,
-            "payload_too_large",
-        ),
-        (
-            Call::post("/x").form(&many).of(&caller),
-            &many,
-            "payload_too_large",
-        ),
-        (
-            Call::post("/x")
-                .form(&many)
-                .header("Content-Encoding", "gzip"),
-            &many,
-            "bad_request",
-        ),
-        (
-            Call::post("/x")
-                .form("a=1")
-                .header("Content-Type", "text/plain"),
-            &"a=1".to_owned(),
-            "bad_request",
-        ),
-        (
-            Call::post("/x")
-                .form("a=1")
-                .header("Authorization", "OAuth a=\"b\"")
-                .header("Authorization", "Basic x"),
-            &"a=1".to_owned(),
-            "bad_request",
-        ),
-    ];
-    for (index, (call, body, reason)) in calls.into_iter().enumerate() {
-        let call = call.header("X-Request-Id", &format!("call-{index}"));
-        proxy.send(call).has_status(200);
-        let seen = api.requests().pop().unwrap();
-        assert!(
-            seen.whole && seen.body == body.as_bytes(),
-            "call {index}: {} bytes",
-            seen.body.len()
-        );
-        let verdict = format!("reason=\"{reason}\"");
-        let lines = || proxy.logged(&["verdict=\"observed\"", &verdict]);
-        crate::support::until("the line is logged", || lines() > 0);
-    }
-    assert_eq!(
-        api.requests()
-            .last()
-            .unwrap()
-            .fields
-            .all("authorization")
-            .len(),
-        2
-    );
-    // What two programs frame differently, and a body that breaks off.
+    // Token calls are never observed, nor what two programs frame differently.
+    let token_call = Call::post("/w/index.php?mode=req_req_token").by(&caller.consumer);
+    proxy.send(token_call).is(400, "parameter_absent");
     let mut connection = proxy.connect();
     let head = format!("POST /x HTTP/1.1\r\nHost: {}\r\n", proxy.host());
     let two = "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd";
@@ -185,11 +235,7 @@ fn enforced_operation_is_evaded_by_no_spelling_beside_observed() {
 fn the_flow_of_the_api_continues_while_its_calls_are_observed() {
     let further = "service.access_token_paths = ['/w/index.php?title=OAuth/token']";
     let mode = "signature.enforcement = 'observe'";
-    let Scene {
-        api,
-        mut proxy,
-        caller,
-    } = Scene::with(&format!("{mode}\n{further}"));
+    let (api, mut proxy, caller) = Scene::with(&format!("{mode}\n{further}")).into_parts();
     let of_api = [
         Call::post("/oauth/request_token")
             .by(&caller.consumer)

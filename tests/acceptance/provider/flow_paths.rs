@@ -110,22 +110,6 @@ fn request_to_a_flow_path_without_a_flow_call_goes_to_the_api() {
 }
 
 #[test]
-fn a_form_of_the_api_at_a_flow_path_is_observed_like_any_other() {
-    let api = Upstream::start();
-    let config = "service.path = '/w/index.php'\nsignature.enforcement = 'observe'";
-    let proxy = Proxy::with(&api, config);
-    let caller = proxy.somebody();
-    let call = || Call::post("/w/index.php").form("title=x").of(&caller);
-    for call in [
-        call().parameter("oauth_timestamp", "1"),
-        call().parameter("oauth_consumer_key", "unknown"),
-    ] {
-        proxy.passes(call);
-        assert_eq!(api.last_request().text(), "title=x");
-    }
-}
-
-#[test]
 fn overlapping_flow_paths_are_errors_that_name_both() {
     for (config, named) in [
         (

@@ -72,23 +72,17 @@ fn every_kind_of_caller_needs_an_address_of_the_operation() {
 }
 
 #[test]
-fn forbidden_status_and_observe_mode_apply_as_for_a_permission() {
+fn forbidden_status_applies_as_for_a_permission() {
     let api = Upstream::start();
-    let config = format!(
-        "operations.forbidden_status = 403\noperation = [{{ path = '/inside', {FROM} }}, \
-         {{ path = '/watched', enforcement = 'observe', {FROM} }}]"
+    let operation = format!("operation = [{{ path = '/inside', {FROM} }}]");
+    let proxy = Proxy::with(
+        &api,
+        &format!("operations.forbidden_status = 403\n{operation}"),
     );
-    let proxy = Proxy::with(&api, &config);
     let caller = proxy.somebody();
-    let send = |target: &str| proxy.send(Call::get(target).of(&caller));
-    send("/inside").is(403, "permission_denied");
+    let call = Call::get("/inside").of(&caller);
+    proxy.send(call).is(403, "permission_denied");
     api.saw_nothing();
-    send("/watched").has_status(200);
-    let line = proxy.logs(&["path=\"/watched\"", "verdict=\"observed\""]);
-    has(
-        &line,
-        &["reason=\"permission_denied\"", "denied_by=\"from\""],
-    );
 }
 
 #[test]

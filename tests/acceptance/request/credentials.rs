@@ -118,11 +118,7 @@ const LOOK_ALIKES: &[&str] = &[
 
 #[test]
 fn no_look_alike_of_a_credential_passes_unsigned_or_signed() {
-    let Scene {
-        api,
-        mut proxy,
-        caller,
-    } = Scene::with(OPEN);
+    let (api, mut proxy, caller) = Scene::with(OPEN).into_parts();
     for name in LOOK_ALIKES {
         let query = format!("/x?a=1&{name}=victim");
         let form = format!("{name}=victim&a=1");

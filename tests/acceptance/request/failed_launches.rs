@@ -14,6 +14,7 @@ use crate::support::{
     now,
     proxy::Consumer,
     signer::{encode, form_pairs},
+    text::words,
     until,
 };
 
@@ -115,53 +116,214 @@ fn is_page(answer: &Answer, status: u16) -> String {
     text
 }
 
-#[test]
-fn a_person_sees_what_to_do_whatever_the_failure_of_a_launch_is() {
-    let Scene { api, proxy, caller } = Scene::with(LAUNCHES);
-    let consumer = &caller.consumer;
-    let disabled = proxy.consumer("Disabled");
-    proxy
-        .command(&["consumer", "disable", &disabled.key])
-        .done();
-    let unknown = Consumer::new("nobody", "secret");
-    let old = (now() - 9_999).to_string();
-    for (call, status, problem) in [
-        (
-            launch(consumer, "a=b").key("wrong&"),
-            401,
-            "signature_invalid",
-        ),
-        (
-            launch(consumer, "a=b").parameter("oauth_timestamp", &old),
-            401,
-            "timestamp_refused",
-        ),
-        (launch(&unknown, "a=b"), 401, "consumer_key_unknown"),
-        (launch(&disabled, "a=b"), 401, "consumer_key_refused"),
-        (
-            launch(consumer, "a=b").without("oauth_nonce"),
-            400,
-            "parameter_absent",
-        ),
-        (
-            in_browser(Call::post("/launch").form("a=b")),
-            401,
-            "parameter_absent",
-        ),
-    ] {
-        let answer = proxy.send(call);
-        is_page(&answer, status);
-        answer.is(status, problem);
+/// Where a failed launch ends: on its page with this status, or at an address that begins like this.
+#[derive(Clone, Copy)]
+enum End<'a> {
+    Page(u16),
+    Platform(&'a str),
+}
+
+/// Checks that the platform gets the reason, and no secret.
+#[track_caller]
+fn is_back(answer: &Answer, begin: &str, problem: &str, secrets: &[&str]) {
+    answer.has_status(303);
+    let location = answer.header("location").unwrap();
+    let rest = location.strip_prefix(begin);
+    let rest = rest.unwrap_or_else(|| panic!("{location} does not begin with {begin}"));
+    let pairs = form_pairs(rest.as_bytes());
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let names = Vec::from_iter(pairs.iter().map(|(name, _)| text(name)));
+    assert_eq!(names, ["lti_errormsg", "lti_errorlog"]);
+    let (message, log) = (text(&pairs[0].1), text(&pairs[1].1));
+    let id = answer.header("x-request-id").unwrap();
+    let advice = "The activity did not open. Open it again from your course.";
+    has(&message, &[advice, id]);
+    has(&log, &[id]);
+    assert!(log.starts_with(&format!("{problem}: ")), "{log}");
+    for secret in secrets.iter().chain(&["oauth_signature"]) {
+        assert!(!location.contains(secret), "{location}");
     }
-    let answer = twice(&proxy, &launch(consumer, "a=b"));
-    is_page(&answer, 401);
-    answer.is(401, "nonce_used");
-    assert_eq!(api.count(), 1);
+    let is_bare = answer.body.is_empty() && !answer.fields.has("x-frame-options");
+    assert!(is_bare, "{answer:?}");
+}
+
+/// Return addresses on a site that may frame the launch, and the beginning of where it leads back.
+const ON_SITE: [(&str, &str); 8] = [
+    ("https://lms.example", "https://lms.example?"),
+    ("https://LMS.example/", "https://LMS.example/?"),
+    ("https://lms.example:443/r?", "https://lms.example:443/r?"),
+    ("https://lms.example/r?a=b&", "https://lms.example/r?a=b&"),
+    (
+        "https://lms.example/r?a=1&a=%C3%A9",
+        "https://lms.example/r?a=1&a=%C3%A9&",
+    ),
+    (
+        "https://lms.example/?u=http://evil.example/@x",
+        "https://lms.example/?u=http://evil.example/@x&",
+    ),
+    (
+        "https://a.b.lms.test:8443/r",
+        "https://a.b.lms.test:8443/r?",
+    ),
+    ("http://127.0.0.1:9/r", "http://127.0.0.1:9/r?"),
+];
+
+/// Return addresses on no such site.
+const OFF_SITE: &str = r"
+    https://evil.example/ http://lms.example/ https://lms.example:444/ https://lms.example.evil.example/
+    https://evillms.example/ https://sub.lms.example/ https://lms.test:8443/ https://a.lms.test/ https://evillms.test:8443/
+    https://lms.example@evil.example/ https://evil.example@lms.example/ https://lms.example:pass@evil.example/
+    https://evil.example\@lms.example/ https://evil.example#@lms.example/ https://evil.example?@lms.example/
+    https://lms.example\evil.example/ https://lms.example%2eevil.example/ https://evil%2eexample/ https://lms%2Eexample/
+    https://lms.example%00.evil.example/ https://lms.example%40evil.example/ https://lms。example/ https://ｌms.example/
+    https://lms.example./ https:lms.example/ https:/lms.example/ https:///lms.example/ //lms.example/ /\evil.example/
+    lms.example https://lms.example/#fragment https://lms.example/a/../b https://lms.example/%zz https://lms.example:0443/
+    https://lms.example:/ javascript://lms.example/%0aalert(1) javascript:alert(1)//https://lms.example/
+    data:text/html,https://lms.example/ ftp://lms.example/ http://0x7f.1:9/ http://2130706433:9/ http://[::ffff:127.0.0.1]:9/
+";
+
+const OFF_SITE_WITH_SPACE: [&str; 5] = [
+    "",
+    " https://lms.example/",
+    "https://lms.example /",
+    "https://lms.example/\r\nSet-Cookie: a=b",
+    "https://lms.example/\tx",
+];
+
+#[test]
+fn failed_launch_ends_on_its_page_or_at_its_platform() {
+    use End::{Page, Platform};
+    let config = format!(
+        "permission = [{{ name = 'tools' }}]\n{LAUNCHES}\n[[operation]]\npath = '/secret'\naccess = ['application']\n\
+         permission = 'tools'\nlaunch = true\nframed_by = 'https://lms.example'"
+    );
+    let (api, proxy, caller) = Scene::with(&config).into_parts();
+    let consumer = &caller.consumer;
+    let disabled = &proxy.consumer("Disabled");
+    proxy.run(&format!("consumer disable {}", disabled.key));
+    let school = &proxy.consumer_with("School", "--pinned context_id=7");
+    let certificate = crate::support::installed("../src/oauth/rsa/testdata/spki.pem");
+    let rsa = format!("--rsa-only --rsa-public-key {}", certificate.display());
+    let rsa = &proxy.consumer_with("Restricted", &rsa);
+    let legacy = &proxy.consumer_with("Old", "--dialect legacy");
+    let once = &proxy.consumer_with("Canvas", "--accept repeats_once");
+    let unknown = &Consumer::new("nobody", "secret");
+    let old = (now() - 9_999).to_string();
+    let (name, good, back) = (
+        "launch_presentation_return_url",
+        &with_return(RETURN),
+        format!("{RETURN}&"),
+    );
+    let url = encode(RETURN);
+    let query = &format!("/launch?{name}={url}");
+    let large = format!("a={}", "b".repeat(2_000_000));
+    let post = |form: &str| launch(consumer, form);
+    let sent =
+        |target: &str, consumer: &Consumer, form: &str| in_browser(signed(target, consumer, form));
+
+    let mut cases = Vec::new();
+    let mut add = |times, problem, end, calls: Vec<(&'static str, Call)>| {
+        cases.extend(
+            calls
+                .into_iter()
+                .map(|(name, call)| (name, times, call, problem, end)),
+        );
+    };
+    let late = |form: &str| post(form).parameter("oauth_timestamp", &old);
+    let retorn = good.replace("return", "retorn");
+    let wrong = vec![
+        ("wrong key", post("a=b").key("wrong&")),
+        ("wrong key, with address", post(good).key("wrong&")),
+        ("another form", post(good).signs_body(&retorn)),
+        ("spoiled", post(good).spoiled("oauth_signature", "AAAA")),
+        ("secret instead of RSA key", launch(rsa, good)),
+    ];
+    add(1, "signature_invalid", Page(401), wrong);
+    let late = vec![("old", late("a=b")), ("old, with address", late(good))];
+    add(1, "timestamp_refused", Page(401), late);
+    let call = vec![("unknown consumer", launch(unknown, "a=b"))];
+    add(1, "consumer_key_unknown", Page(401), call);
+    let call = vec![("disabled consumer", launch(disabled, "a=b"))];
+    add(1, "consumer_key_refused", Page(401), call);
+    let call = vec![("no nonce", post("a=b").without("oauth_nonce"))];
+    add(1, "parameter_absent", Page(400), call);
+    let call = Call::post("/launch").form("a=b");
+    add(
+        1,
+        "parameter_absent",
+        Page(401),
+        vec![("unsigned", in_browser(call))],
+    );
     // A form that is too large is rejected before anything is known of it.
-    let large = proxy.send(launch(consumer, &format!("a={}", "b".repeat(2_000_000))));
-    is_page(&large, 413);
-    // Nobody may frame the page where no site is named.
-    let answer = proxy.send(in_browser(signed("/window", consumer, "a=b").key("wrong&")));
+    add(1, "", Page(413), vec![("large", post(&large))]);
+    // Under a right signature.
+    let refused = vec![
+        ("disabled", launch(disabled, good)),
+        ("pinned", launch(school, good)),
+    ];
+    add(1, "consumer_key_refused", Platform(&back), refused);
+    let call = vec![("not permitted", sent("/secret", consumer, good))];
+    add(1, "permission_denied", Platform(&back), call);
+    // Sent twice, so that the second is rejected. Credentials in the header sign the form as well.
+    let in_header = Call::post("/launch").form(good).by(consumer);
+    let proved = vec![("repeated", post(good)), ("header", in_browser(in_header))];
+    add(2, "nonce_used", Platform(&back), proved);
+    // An address in the query, which some consumers do not sign, or there twice: both copies are signed, or one of them.
+    let other = format!("{name}={}", encode("https://lms.example/other"));
+    let two = sent(&format!("/launch?{other}"), once, good).signs_target("/launch");
+    let too_long = with_return(&format!("https://lms.example/{}", "a".repeat(5_000)));
+    let mut nowhere = vec![
+        ("repeated without address", post("a=b")),
+        ("too long", post(&too_long)),
+        (
+            "unsigned query",
+            sent(query, legacy, "a=b").signed_as_described(),
+        ),
+        ("query", sent(query, consumer, "a=b")),
+        ("query and form", sent(query, consumer, good)),
+        ("twice", post(&format!("{good}&{name}={url}"))),
+        ("two addresses", post(&format!("{good}&{other}"))),
+        ("two addresses, one signed", two),
+        (
+            "query, header",
+            in_browser(Call::post(query).form("a=b").by(consumer)),
+        ),
+    ];
+    let off_site = words(OFF_SITE).into_iter().chain(OFF_SITE_WITH_SPACE);
+    nowhere.extend(off_site.map(|url| (url, post(&with_return(url)))));
+    add(2, "nonce_used", Page(401), nowhere);
+    for (url, begin) in ON_SITE {
+        add(
+            2,
+            "nonce_used",
+            Platform(begin),
+            vec![(url, post(&with_return(url)))],
+        );
+    }
+
+    let secrets = [consumer, disabled, school].map(|it| &*it.secret);
+    for (name, times, call, problem, end) in cases {
+        // The last one that is printed is the one that fails.
+        println!("{name:?}");
+        let count = api.count();
+        let answer = match times {
+            1 => proxy.send(call),
+            _ => twice(&proxy, &call),
+        };
+        match end {
+            Page(status) => {
+                is_page(&answer, status);
+                if !problem.is_empty() {
+                    answer.is(status, problem);
+                }
+                assert!(!answer.fields.has("set-cookie"), "{answer:?}");
+            }
+            Platform(begin) => is_back(&answer, begin, problem, &secrets),
+        }
+        assert_eq!(api.count(), count + times - 1);
+    }
+    // No site may frame the page where none is named.
+    let answer = proxy.send(sent("/window", consumer, "a=b").key("wrong&"));
     has(&answer.text(), &["The activity did not open"]);
     assert_eq!(ancestors(&answer), "'none'");
     assert_eq!(answer.header("x-frame-options"), Some("DENY"));
@@ -170,11 +332,7 @@ fn a_person_sees_what_to_do_whatever_the_failure_of_a_launch_is() {
 #[test]
 fn a_fault_of_the_api_is_a_page_for_a_person_too() {
     let api = Upstream::replying(|_| Reply::hang_up());
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::before(api, LAUNCHES);
+    let (_api, proxy, caller) = Scene::before(api, LAUNCHES).into_parts();
     let answer = proxy.send(launch(&caller.consumer, &with_return(RETURN)));
     let text = is_page(&answer, 502);
     has(&text, &["Wait a moment, then open it again", "bad_gateway"]);
@@ -182,11 +340,7 @@ fn a_fault_of_the_api_is_a_page_for_a_person_too() {
 
 #[test]
 fn the_page_has_the_language_of_the_launch_else_of_the_browser() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(LAUNCHES);
+    let (_api, proxy, caller) = Scene::with(LAUNCHES).into_parts();
     for (form, field, language, title) in [
         (
             "a=b",
@@ -247,222 +401,8 @@ fn the_page_has_the_language_of_the_launch_else_of_the_browser() {
 }
 
 #[test]
-fn rejected_launch_with_a_right_signature_returns_to_platform() {
-    let config = format!(
-        "permission = [{{ name = 'tools' }}]\n{LAUNCHES}\n[[operation]]\npath = '/secret'\naccess = ['application']\n\
-         permission = 'tools'\nlaunch = true\nframed_by = 'https://lms.example'"
-    );
-    let Scene { api, proxy, caller } = Scene::with(&config);
-    let disabled = proxy.consumer("Disabled");
-    proxy
-        .command(&["consumer", "disable", &disabled.key])
-        .done();
-    let school = proxy.consumer_with("School", "--pinned context_id=7");
-    let form = with_return(RETURN);
-    let answers = [
-        (
-            "nonce_used",
-            twice(&proxy, &launch(&caller.consumer, &form)),
-        ),
-        ("consumer_key_refused", proxy.send(launch(&disabled, &form))),
-        ("consumer_key_refused", proxy.send(launch(&school, &form))),
-        (
-            "permission_denied",
-            proxy.send(in_browser(signed("/secret", &caller.consumer, &form))),
-        ),
-    ];
-    for (problem, answer) in answers {
-        answer.has_status(303);
-        let location = answer.header("location").unwrap();
-        let rest = location.strip_prefix(&format!("{RETURN}&")).unwrap();
-        let pairs = form_pairs(rest.as_bytes());
-        let text = |index: usize| {
-            let (name, value) = &pairs[index];
-            [name, value].map(|it| String::from_utf8(it.clone()).unwrap())
-        };
-        let [[message_name, message], [log_name, log]] = [text(0), text(1)];
-        assert_eq!(
-            (&*message_name, &*log_name, pairs.len()),
-            ("lti_errormsg", "lti_errorlog", 2)
-        );
-        let id = answer.header("x-request-id").unwrap();
-        has(
-            &message,
-            &[
-                "The activity did not open. Open it again from your course.",
-                id,
-            ],
-        );
-        assert!(
-            log.starts_with(&format!("{problem}: ")) && log.contains(id),
-            "{log}"
-        );
-        for secret in [&caller.consumer, &disabled, &school].map(|it| &it.secret) {
-            assert!(!location.contains(&**secret), "{location}");
-        }
-        assert!(!location.contains("oauth_signature"), "{location}");
-        assert!(
-            answer.body.is_empty() && !answer.fields.has("x-frame-options"),
-            "{answer:?}"
-        );
-    }
-    // Only the first launch reached the API.
-    assert_eq!(api.count(), 1);
-}
-
-#[test]
-fn the_query_of_the_return_address_is_kept() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(LAUNCHES);
-    for (url, before) in [
-        ("https://lms.example", "https://lms.example?"),
-        ("https://LMS.example/", "https://LMS.example/?"),
-        ("https://lms.example:443/r?", "https://lms.example:443/r?"),
-        ("https://lms.example/r?a=b&", "https://lms.example/r?a=b&"),
-        (
-            "https://lms.example/r?a=1&a=%C3%A9",
-            "https://lms.example/r?a=1&a=%C3%A9&",
-        ),
-        (
-            "https://lms.example/?u=http://evil.example/@x",
-            "https://lms.example/?u=http://evil.example/@x&",
-        ),
-        (
-            "https://a.b.lms.test:8443/r",
-            "https://a.b.lms.test:8443/r?",
-        ),
-        ("http://127.0.0.1:9/r", "http://127.0.0.1:9/r?"),
-    ] {
-        let answer = twice(&proxy, &launch(&caller.consumer, &with_return(url)));
-        answer.has_status(303);
-        let location = answer.header("location").unwrap();
-        assert!(
-            location.starts_with(&format!("{before}lti_errormsg=")),
-            "{location}"
-        );
-    }
-}
-
-#[test]
-fn no_launch_leads_to_an_address_that_is_on_no_site() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(LAUNCHES);
-    for url in [
-        "https://evil.example/",
-        "http://lms.example/",
-        "https://lms.example:444/",
-        "https://lms.example.evil.example/",
-        "https://evillms.example/",
-        "https://sub.lms.example/",
-        "https://lms.test:8443/",
-        "https://a.lms.test/",
-        "https://evillms.test:8443/",
-        "https://lms.example@evil.example/",
-        "https://evil.example@lms.example/",
-        "https://lms.example:pass@evil.example/",
-        "https://evil.example\\@lms.example/",
-        "https://evil.example#@lms.example/",
-        "https://evil.example?@lms.example/",
-        "https://lms.example\\evil.example/",
-        "https://lms.example%2eevil.example/",
-        "https://evil%2eexample/",
-        "https://lms%2Eexample/",
-        "https://lms.example%00.evil.example/",
-        "https://lms.example%40evil.example/",
-        "https://lms。example/",
-        "https://ｌms.example/",
-        "https://lms.example./",
-        "https:lms.example/",
-        "https:/lms.example/",
-        "https:///lms.example/",
-        "//lms.example/",
-        "/\\evil.example/",
-        "lms.example",
-        "",
-        " https://lms.example/",
-        "https://lms.example /",
-        "https://lms.example/\r\nSet-Cookie: a=b",
-        "https://lms.example/\tx",
-        "https://lms.example/#fragment",
-        "https://lms.example/a/../b",
-        "https://lms.example/%zz",
-        "https://lms.example:0443/",
-        "https://lms.example:/",
-        "javascript://lms.example/%0aalert(1)",
-        "javascript:alert(1)//https://lms.example/",
-        "data:text/html,https://lms.example/",
-        "ftp://lms.example/",
-        "http://0x7f.1:9/",
-        "http://2130706433:9/",
-        "http://[::ffff:127.0.0.1]:9/",
-        &format!("https://lms.example/{}", "a".repeat(5_000)),
-    ] {
-        let answer = twice(&proxy, &launch(&caller.consumer, &with_return(url)));
-        is_page(&answer, 401);
-        assert!(!answer.fields.has("set-cookie"), "{url:?}: {answer:?}");
-    }
-}
-
-#[test]
-fn launch_returns_only_to_an_address_its_signature_covers() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(LAUNCHES);
-    let consumer = &caller.consumer;
-    let url = encode(RETURN);
-    let name = "launch_presentation_return_url";
-    // A wrong signature, one of another form, or a timestamp that comes before it.
-    let old = (now() - 9_999).to_string();
-    let good = with_return(RETURN);
-    for call in [
-        launch(consumer, &good).key("wrong&"),
-        launch(consumer, &good).signs_body(&good.replace("return", "retorn")),
-        launch(consumer, &good).parameter("oauth_timestamp", &old),
-        launch(consumer, &good).spoiled("oauth_signature", "AAAA"),
-    ] {
-        is_page(&proxy.send(call), 401);
-    }
-    // The secret of a consumer that has to sign with its RSA key.
-    let certificate = crate::support::installed("../src/oauth/rsa/testdata/spki.pem");
-    let options = format!("--rsa-only --rsa-public-key {}", certificate.display());
-    let restricted = proxy.consumer_with("Restricted", &options);
-    is_page(&proxy.send(launch(&restricted, &good)), 401);
-    // In the query, which some consumers do not sign, or there twice: both copies are signed, or one of them.
-    let legacy = proxy.consumer_with("Old", "--dialect legacy");
-    let once = proxy.consumer_with("Canvas", "--accept repeats_once");
-    let query = format!("/launch?{name}={url}");
-    let other = encode("https://lms.example/other");
-    for call in [
-        signed(&query, &legacy, "a=b").signed_as_described(),
-        signed(&query, consumer, "a=b"),
-        signed(&query, consumer, &good),
-        signed("/launch", consumer, &format!("{good}&{name}={url}")),
-        signed("/launch", consumer, &format!("{good}&{name}={other}")),
-        signed(&format!("/launch?{name}={other}"), &once, &good).signs_target("/launch"),
-        Call::post(&query).form("a=b").by(consumer),
-    ] {
-        is_page(&twice(&proxy, &in_browser(call)), 401);
-    }
-    // Once, and in the form: credentials in the header sign it as well.
-    let call = Call::post("/launch").form(&good).by(consumer);
-    twice(&proxy, &in_browser(call)).has_status(303);
-}
-
-#[test]
 fn a_caller_that_is_no_browser_gets_its_usual_response() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(LAUNCHES);
+    let (_api, proxy, caller) = Scene::with(LAUNCHES).into_parts();
     let consumer = &caller.consumer;
     let good = with_return(RETURN);
     let plain = twice(&proxy, &signed("/launch", consumer, &good));
@@ -473,7 +413,7 @@ fn a_caller_that_is_no_browser_gets_its_usual_response() {
     );
     let json = signed("/launch", consumer, &good).header("Accept", "application/json");
     assert_eq!(twice(&proxy, &json).json()["oauth_problem"], "nonce_used");
-    // A script of a page is no person, nor is another method, another body or another operation.
+    // A script of a page, another body and another operation get the usual response too.
     let script = |name: &str, value: &str| {
         let call = signed("/launch", consumer, &good).header("Accept", "text/html");
         call.header(name, value)
@@ -503,11 +443,7 @@ fn a_caller_that_is_no_browser_gets_its_usual_response() {
 
 #[test]
 fn no_other_page_may_be_framed() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(LAUNCHES);
+    let (_api, proxy, caller) = Scene::with(LAUNCHES).into_parts();
     let mut visitor = Visitor::to(&proxy);
     let mut answers = vec![visitor.open(LOGIN).answer];
     let get = |target: &str| proxy.send(Call::get(target).header("Accept", "text/html"));
@@ -525,11 +461,8 @@ fn no_other_page_may_be_framed() {
 
 #[test]
 fn nothing_of_a_launch_becomes_markup() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(&format!("signature.advice = 'full'\n{LAUNCHES}"));
+    let (_api, proxy, caller) =
+        Scene::with(&format!("signature.advice = 'full'\n{LAUNCHES}")).into_parts();
     let markup = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
     let encoded = encode(markup);
     let form = format!("{encoded}={encoded}&{}", with_return(markup));
@@ -557,11 +490,8 @@ fn nothing_of_a_launch_becomes_markup() {
 
 #[test]
 fn double_click_raises_no_alarm() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(&format!("admin.listen = '127.0.0.1:0'\n{LAUNCHES}"));
+    let (_api, proxy, caller) =
+        Scene::with(&format!("admin.listen = '127.0.0.1:0'\n{LAUNCHES}")).into_parts();
     let consumer = &caller.consumer;
     let count = |name: &str| proxy.metric(name);
     let of_consumer = format!(
@@ -600,11 +530,7 @@ fn double_click_raises_no_alarm() {
 #[test]
 fn a_gateway_that_forwards_by_itself_passes_the_response_on() {
     let config = format!("forward_auth.listen = '127.0.0.1:0'\n{LAUNCHES}");
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(&config);
+    let (_api, proxy, caller) = Scene::with(&config).into_parts();
     let form = with_return(RETURN);
     for way in [Way::Forwarded, Way::Verify] {
         // With the body, the launch passes once.
@@ -633,11 +559,7 @@ fn a_gateway_that_forwards_by_itself_passes_the_response_on() {
 
 #[test]
 fn the_doctor_says_where_a_launch_leads() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(LAUNCHES);
+    let (_api, proxy, caller) = Scene::with(LAUNCHES).into_parts();
     let explained = |path: &str, url: &str| {
         let wire = proxy.wire(&signed(path, &caller.consumer, &with_return(url)));
         let request = String::from_utf8(wire).unwrap();

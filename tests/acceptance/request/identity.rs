@@ -4,7 +4,7 @@
 //! Promise (Permissions and identity): In observe mode calls pass without any identity; rates, the framing of HTTP and the
 //! checks of token calls still apply. Also in `tests/acceptance/request/limits.rs`.
 
-use crate::support::{Call, Placement, Proxy, Reply, Scene, Upstream, User, legs::exchanges};
+use crate::support::{Call, Proxy, Scene, Upstream, User, legs::exchanges};
 
 #[test]
 fn the_identity_is_injected_under_the_configured_names() {
@@ -159,48 +159,4 @@ fn a_failed_check_is_never_tried_again_as_another_kind() {
         api.only_request().header("x-auth-user"),
         Some(caller.user.id.as_str())
     );
-}
-
-#[test]
-fn observed_calls_pass_unchanged_and_without_identity() {
-    let api = Upstream::replying(|_| Reply::ok("seen"));
-    let proxy = Proxy::with(&api, "signature.enforcement = 'observe'");
-    let caller = proxy.somebody();
-    let calls = [
-        Call::get("/a").of(&caller),
-        Call::get("/a").of(&caller).key("wrong&wrong"),
-        Call::get("/a?x=1").of(&caller).placed(Placement::Query),
-        Call::get("/a"),
-        Call::get("/a").header("Authorization", "OAuth broken"),
-        Call::get("/a")
-            .header("X-Auth-User", "root")
-            .header("x_auth_kind", "consumer"),
-    ];
-    let count = calls.len();
-    for call in calls {
-        proxy.send(call).has_status(200);
-    }
-    let requests = api.requests();
-    assert_eq!(requests.len(), count);
-    for seen in &requests {
-        assert!(
-            seen.fields.0.iter().all(|(name, _)| !name
-                .to_ascii_lowercase()
-                .replace('_', "-")
-                .starts_with("x-auth")),
-            "{seen:?}"
-        );
-    }
-    assert!(
-        requests[0]
-            .header("authorization")
-            .unwrap()
-            .starts_with("OAuth ")
-    );
-    assert!(requests[2].target.contains("oauth_signature="));
-    assert_eq!(requests[4].header("authorization"), Some("OAuth broken"));
-    // It never covers token calls.
-    proxy
-        .send(Call::post("/service.oauth?mode=req_req_token").by(&caller.consumer))
-        .is(400, "parameter_absent");
 }

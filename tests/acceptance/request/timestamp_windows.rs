@@ -22,11 +22,7 @@ fn at(path: &str, consumer: &Consumer, ago: u64) -> Call {
 
 #[test]
 fn an_operation_can_have_its_own_timestamp_window() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(WIDE);
+    let (_api, proxy, caller) = Scene::with(WIDE).into_parts();
     let consumer = &caller.consumer;
     let send = |path, ago| proxy.send(at(path, consumer, ago));
     send("/launch", 5_300).has_status(200);
