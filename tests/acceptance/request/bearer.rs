@@ -540,7 +540,7 @@ fn an_issuer_is_asked_for_opaque_tokens() {
 }
 
 #[test]
-fn a_response_without_audience_counts_only_where_the_operator_says_so() {
+fn response_without_audience_counts_only_where_configured() {
     let (issuer, api) = (Issuer::start(), Upstream::start());
     let builder = Proxy::in_front_of(&api);
     let section = issuer.asked_section(&builder);
