@@ -124,7 +124,7 @@ sessions-title = الجلسات المفتوحة
 sessions-browser = { $browser } على { $system }
 sessions-unknown = متصفح غير معروف
 sessions-this = هذا المتصفح
-sessions-since = منذ { $date }
+sessions-since = منذ { $date }، من العنوان { $address }
 sessions-open = { $count ->
     [one] متصفح واحد
     [two] متصفحان
@@ -159,6 +159,7 @@ password-rule = { $count ->
    *[other] استخدم { $count } حرف على الأقل.
 }
 password-text = سيُسجَّل خروجك من جميع المتصفحات الأخرى. أما التطبيقات التي يمكنها التصرف نيابةً عنك فستبقى كذلك.
+password-must-change = حدّد مشغّل الخدمة كلمة مرورك. اختر كلمة أخرى لا يعرفها سواك، ثم تابع.
 password-current = كلمة المرور الحالية
 password-new = كلمة المرور الجديدة
 password-again = تأكيد كلمة المرور الجديدة

@@ -104,7 +104,7 @@ sessions-title = Wo Sie angemeldet sind
 sessions-browser = { $browser } unter { $system }
 sessions-unknown = Unbekannter Browser
 sessions-this = Dieser Browser
-sessions-since = seit { $date }
+sessions-since = seit { $date }, angemeldet von { $address }
 sessions-open = { $count ->
     [one] { $count } Browser
    *[other] { $count } Browser
@@ -133,6 +133,7 @@ password-rule = { $count ->
    *[other] Verwenden Sie mindestens { $count } Zeichen.
 }
 password-text = Alle Ihre anderen Browser werden abgemeldet. Anwendungen, die in Ihrem Namen handeln können, behalten ihren Zugriff.
+password-must-change = Der Betreiber hat Ihr Passwort festgelegt. Wählen Sie ein anderes, das nur Sie kennen, um fortzufahren.
 password-current = Bisheriges Passwort
 password-new = Neues Passwort
 password-again = Neues Passwort wiederholen

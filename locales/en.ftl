@@ -131,7 +131,7 @@ sessions-title = Where you are logged in
 sessions-browser = { $browser } on { $system }
 sessions-unknown = Unknown browser
 sessions-this = This browser
-sessions-since = since { $date }
+sessions-since = since { $date }, logged in from { $address }
 sessions-open = { $count ->
     [one] { $count } browser
    *[other] { $count } browsers
@@ -163,6 +163,7 @@ password-rule = { $count ->
    *[other] Use at least { $count } characters.
 }
 password-text = All your other browsers will be logged out. Applications that can act for you still can.
+password-must-change = An operator has set your password. Choose another one that only you know, to continue.
 password-current = Current password
 password-new = New password
 password-again = Repeat the new password

@@ -107,7 +107,7 @@ sessions-title = Sesiones abiertas
 sessions-browser = { $browser } en { $system }
 sessions-unknown = Navegador desconocido
 sessions-this = Este navegador
-sessions-since = desde el { $date }
+sessions-since = desde el { $date }, con la dirección { $address }
 sessions-open = { $count ->
     [one] { $count } navegador
    *[other] { $count } navegadores
@@ -136,6 +136,7 @@ password-rule = { $count ->
    *[other] Use al menos { $count } caracteres.
 }
 password-text = Se cerrará la sesión en todos sus demás navegadores. Las aplicaciones que pueden actuar en su nombre podrán seguir haciéndolo.
+password-must-change = Un operador ha establecido su contraseña. Elija otra que solo usted conozca para continuar.
 password-current = Contraseña actual
 password-new = Contraseña nueva
 password-again = Repita la contraseña nueva

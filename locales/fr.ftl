@@ -107,7 +107,7 @@ sessions-title = Sessions ouvertes
 sessions-browser = { $browser } sur { $system }
 sessions-unknown = Navigateur inconnu
 sessions-this = Ce navigateur
-sessions-since = depuis le { $date }
+sessions-since = depuis le { $date }, à partir de l’adresse { $address }
 sessions-open = { $count ->
     [one] { $count } navigateur
    *[other] { $count } navigateurs
@@ -136,6 +136,7 @@ password-rule = { $count ->
    *[other] Utilisez au moins { $count } caractères.
 }
 password-text = Tous vos autres navigateurs seront déconnectés. Les applications qui peuvent agir en votre nom le pourront toujours.
+password-must-change = Un opérateur a défini votre mot de passe. Choisissez-en un autre, que vous seul connaissez, pour continuer.
 password-current = Mot de passe actuel
 password-new = Nouveau mot de passe
 password-again = Confirmez le nouveau mot de passe

@@ -107,7 +107,7 @@ sessions-title = Sessões abertas
 sessions-browser = { $browser } em { $system }
 sessions-unknown = Navegador desconhecido
 sessions-this = Este navegador
-sessions-since = desde { $date }
+sessions-since = desde { $date }, pelo endereço { $address }
 sessions-open = { $count ->
     [one] { $count } navegador
    *[other] { $count } navegadores
@@ -136,6 +136,7 @@ password-rule = { $count ->
    *[other] Use pelo menos { $count } caracteres.
 }
 password-text = Todos os seus outros navegadores serão desconectados. Os aplicativos que podem agir em seu nome continuam podendo.
+password-must-change = Um operador definiu sua senha. Escolha outra, que só você conheça, para continuar.
 password-current = Senha atual
 password-new = Nova senha
 password-again = Repita a nova senha

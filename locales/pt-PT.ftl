@@ -107,7 +107,7 @@ sessions-title = Sessões abertas
 sessions-browser = { $browser } em { $system }
 sessions-unknown = Navegador desconhecido
 sessions-this = Este navegador
-sessions-since = desde { $date }
+sessions-since = desde { $date }, a partir do endereço { $address }
 sessions-open = { $count ->
     [one] { $count } navegador
    *[other] { $count } navegadores
@@ -136,6 +136,7 @@ password-rule = { $count ->
    *[other] Utilize pelo menos { $count } caracteres.
 }
 password-text = A sessão será terminada em todos os seus outros navegadores. As aplicações que podem agir em seu nome mantêm o acesso.
+password-must-change = Um operador definiu a sua palavra-passe. Escolha outra, que só você conheça, para continuar.
 password-current = Palavra-passe atual
 password-new = Nova palavra-passe
 password-again = Repita a nova palavra-passe

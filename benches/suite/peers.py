@@ -225,7 +225,7 @@ class Countersign(Peer):
         if like is not None:
             self.credentials, self.credentials_file = like.credentials, like.credentials_file
         elif records is None:
-            self.run("user", "add", "bench", "--password-stdin", "--json", given="bench\n")
+            self.run("user", "add", "bench", "--password-stdin", "--permanent", "--json", given="bench\n")
             self.credentials = [self.register("bench", permission="members.read")]
             self.credentials_file = self.directory / "credentials"
             write_credentials(self.credentials_file, self.credentials)

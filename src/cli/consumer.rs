@@ -78,7 +78,14 @@ pub(super) enum Command {
     /// Accepts its calls again
     Enable(ConsumerArg),
     /// Enables one that a user has asked for, or gives it the callbacks that the user asks for
-    Approve(ConsumerArg),
+    Approve {
+        #[command(flatten)]
+        which: ConsumerArg,
+        /// A callback that it will have, as it was listed; needed for each, since the user may ask for others meanwhile; may be
+        /// repeated
+        #[arg(long = "callback", value_name = "CALLBACK")]
+        callbacks: Vec<String>,
+    },
     /// Declines what a user has asked for
     Decline {
         #[command(flatten)]
@@ -252,13 +259,12 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         }
         Command::Disable(which) => set_enabled(context, &which, false).await,
         Command::Enable(which) => set_enabled(context, &which, true).await,
-        Command::Approve(which) => {
+        Command::Approve { which, callbacks } => {
             let key = context.consumer(&which.consumer).await?.key;
             let approved = context
                 .manage()?
-                .approve_consumer(actor, &key, None)
+                .approve_consumer(actor, &key, None, Some(&callbacks))
                 .await?;
-            // The owner may have asked for others since they were listed.
             let callbacks = match &approved.callbacks[..] {
                 [] => String::new(),
                 callbacks => format!(", with {}", callbacks.join(" and ")),

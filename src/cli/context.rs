@@ -445,7 +445,11 @@ impl Context {
             true => String::new(),
             false => {
                 let lines = sentence.lines().map(visible);
-                Vec::from_iter(lines).join("\n") + "\n"
+                let text = Vec::from_iter(lines).join("\n");
+                match marks::shows_colours(&io::stdout()) {
+                    true => marks::Mark::Good.line(&text, true),
+                    false => text + "\n",
+                }
             }
         }
     }

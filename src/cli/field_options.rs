@@ -36,8 +36,8 @@ pub(super) enum UserRecord {}
 impl RecordKind for UserRecord {
     const COMMAND: &'static str = "user";
     const FIELDS: &'static [RecordField] = USER_FIELDS;
-    // The name is an argument.
-    const OF_ADD: &'static [RecordField] = USER_FIELDS.split_at(1).1;
+    // The name is an argument, and --permanent says whether the password stays.
+    const OF_ADD: &'static [RecordField] = USER_FIELDS.split_at(2).0.split_at(1).1;
 }
 
 /// The fields that are given, and with `!IS_NEW` those that are removed.

@@ -18,6 +18,9 @@ pub struct PasswordArgs {
     /// Read the password from standard input rather than ask for it on the terminal
     #[arg(long)]
     password_stdin: bool,
+    /// Let the user keep this password, rather than choose another one after the next login
+    #[arg(long)]
+    pub permanent: bool,
 }
 
 impl PasswordArgs {

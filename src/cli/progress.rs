@@ -56,15 +56,29 @@ fn text(what: &str, done: u64, (part, whole): (u64, u64), elapsed: Duration) -> 
     let part = part.min(whole);
     if part > 0 {
         let left = milliseconds * u128::from(whole - part) / u128::from(part) / 1000;
-        let left = match left {
-            0..120 => format!("{left} s"),
-            120..7200 => format!("{} min", left / 60),
-            _ => format!("{} h {} min", left / 3600, left / 60 % 60),
-        };
+        let left = in_words(left);
         let full = (u128::from(part) * BAR as u128 / u128::from(whole)) as usize;
         text += &format!(", {left} left [{:-<BAR$}]", "#".repeat(full));
     }
     text
+}
+
+fn in_words(seconds: u128) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// How long work took, for the sentence at its end.
+pub(super) fn took(begun: Instant) -> String {
+    match begun.elapsed().as_millis() {
+        milliseconds @ 0..10_000 => {
+            format!("{}.{} s", milliseconds / 1000, milliseconds / 100 % 10)
+        }
+        milliseconds => in_words(milliseconds / 1000),
+    }
 }
 
 impl Drop for Progress {

@@ -1,10 +1,12 @@
 //! `rekey`: every secret of the store is sealed with the first key of `store.encryption_key_file`.
 
+use std::time::Instant;
+
 use serde_json::json;
 
 use super::{
     context::{CommandError, Context},
-    progress::Progress,
+    progress::{Progress, took},
 };
 pub(super) const HELP: &str = "\
 To change the key: write store.encryption_key_file = [\"new.key\", \"old.key\"], restart serve, run this command, then leave \
@@ -22,6 +24,7 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
             "store.encryption_key_file: names no key; make one with openssl rand -out FILE 32 and name the file",
         ));
     }
+    let begun = Instant::now();
     let mut progress = Progress::new("secrets", 0);
     let rekeyed = context
         .manage()?
@@ -36,5 +39,12 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
         )));
     }
     let unchanged = all.seen - all.older;
-    Ok(context.show(&json!({ "rekeyed": rekeyed, "unchanged": unchanged })))
+    let text = format!(
+        "Encrypted {rekeyed} secrets with the first key in {}; {unchanged} had it already.",
+        took(begun)
+    );
+    Ok(context.told(
+        &json!({ "rekeyed": rekeyed, "unchanged": unchanged }),
+        &text,
+    ))
 }

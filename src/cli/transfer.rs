@@ -17,6 +17,7 @@ mod tests;
 use std::{
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use serde_json::json;
@@ -24,7 +25,7 @@ use serde_json::json;
 use self::rows::{Mapping, mapping};
 use super::{
     context::{About as _, CommandError, Confirmation, Context, Output, RecordArgs, StoreArgs},
-    progress::Progress,
+    progress::{Progress, took},
 };
 use crate::{
     base::{clock::UnixTime, names::UserId},
@@ -203,7 +204,7 @@ impl ExportArgs {
                 let manage = context.manage()?;
                 let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
                 let written = write(context, manage, &mut stdout).await;
-                match written.and_then(|()| Ok(stdout.flush()?)) {
+                match written.and_then(|_| Ok(stdout.flush()?)) {
                     // A reader that closes the pipe has read enough.
                     Err(TransferError::File(error))
                         if error.kind() == io::ErrorKind::BrokenPipe => {}
@@ -211,28 +212,37 @@ impl ExportArgs {
                     written => written.about("standard output")?,
                 }
             } else {
+                let begun = Instant::now();
                 let mut file = file::Pending::new(&self.file, self.force)?;
                 let written = write(context, context.manage()?, file.writer()).await;
-                file.finish(written)?;
+                let records = file.finish(written)?;
+                let (file, took) = (self.file.display(), took(begun));
+                let records = match records {
+                    1 => "1 record".to_owned(),
+                    many => format!("{many} records"),
+                };
+                let text = format!("Exported {records} to {file} in {took}.");
+                return Ok(context.done(&text));
             }
             Ok(String::new())
         })
     }
 }
 
-/// Writes an export of the store.
+/// Writes an export of the store, and returns the number of its records.
 async fn write(
     context: &Context,
     manage: &Management,
     to: &mut impl Write,
-) -> Result<(), TransferError> {
+) -> Result<u64, TransferError> {
     let mut writer = ExportWriter::new(to);
     let accepted_until = match context.config.nonce_scope() {
         NonceScope::Shared => next_high_water_mark(context),
         NonceScope::Local => UnixTime::default(),
     };
     let write = |part| writer.write(part, accepted_until);
-    manage.export(&context.actor, write).await
+    manage.export(&context.actor, write).await?;
+    Ok(writer.written)
 }
 
 /// Writes the parts of an export as lines.

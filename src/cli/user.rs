@@ -127,8 +127,11 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let hash = password.hash(context, &user)?;
             let sessions = open_sessions(context, &user).await?;
             let manage = context.manage()?;
-            manage.set_password(actor, &user, None, hash).await?;
+            let must_change = !password.permanent;
+            let set = manage.set_password(actor, &user, None, hash, must_change);
+            set.await?;
             let text = format!("{} has the new password; ended {sessions}.", user.name);
+            let text = text + until(must_change);
             Ok(context.done(&text))
         }
         Command::Disable(which) => set_enabled(context, &which, false).await,
@@ -160,9 +163,19 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
         context.manage()?.check_name(&user.name).await?;
     }
     user.password_hash = Some(args.password.hash(context, &user)?);
+    user.must_change_password = !args.password.permanent;
     context.manage()?.add_user(&context.actor, &user).await?;
     let text = format!("Added the user {} (id {}).", user.name, user.id);
+    let text = text + until(user.must_change_password);
     Ok(context.told(&user, &text))
+}
+
+/// The end of the sentence about a password.
+const fn until(must_change: bool) -> &'static str {
+    match must_change {
+        true => " The user has to choose another one after the next login.",
+        false => "",
+    }
 }
 
 /// The open sessions of a user, in words.

@@ -1,5 +1,7 @@
 //! Two base strings side by side: the pieces that differ are marked.
 
+use super::percent::decode;
+
 /// A text in parts; the marked ones differ from another text.
 pub type Parts = Vec<(String, bool)>;
 
@@ -37,6 +39,92 @@ pub fn marked(one: &str, other: &str) -> (Parts, Parts) {
     (parts, other_parts)
 }
 
+/// A part of two base strings, decoded: the method, the URI, or a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComparedPart {
+    /// Its name.
+    pub name: String,
+    /// Its value in each base string; `None`: it is not there.
+    pub values: Vec<Option<String>>,
+    /// The base strings differ here.
+    pub is_marked: bool,
+}
+
+/// The parts of a base string, and of another one if there is one, each with its decoded values.
+pub fn side_by_side(texts: &[(&str, Parts)]) -> Vec<ComparedPart> {
+    let mut texts = texts.iter().map(|(_, parts)| decoded(parts));
+    let (one, mut others) = (texts.next(), texts.next());
+    let mut rows = Vec::new();
+    for (name, value, is_marked) in one.into_iter().flatten() {
+        let mut row = ComparedPart {
+            name,
+            values: vec![Some(value)],
+            is_marked,
+        };
+        if let Some(others) = &mut others {
+            let found = others.iter().position(|(name, ..)| *name == row.name);
+            let found = found.map(|at| others.remove(at));
+            row.is_marked |= found.as_ref().is_none_or(|(_, _, is_marked)| *is_marked);
+            row.values.push(found.map(|(_, value, _)| value));
+        }
+        rows.push(row);
+    }
+    let missing = others
+        .into_iter()
+        .flatten()
+        .map(|(name, value, _)| ComparedPart {
+            name,
+            values: vec![None, Some(value)],
+            is_marked: true,
+        });
+    rows.extend(missing);
+    rows
+}
+
+/// The names and the decoded values of a base string, and whether a marked piece is in each.
+fn decoded(parts: &Parts) -> Vec<(String, String, bool)> {
+    let text: String = parts.iter().map(|(text, _)| text.as_str()).collect();
+    let mut end = 0;
+    let places = parts.iter().map(|(text, is_marked)| {
+        let begin = end;
+        end += text.len();
+        (begin..begin + text.len(), *is_marked)
+    });
+    let marks = Vec::from_iter(
+        places
+            .filter(|(_, is_marked)| *is_marked)
+            .map(|(place, _)| place),
+    );
+    let plain = |text: &str| match decode(text.as_bytes()) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(_) => text.to_owned(),
+    };
+    let mut rows = Vec::new();
+    let mut at = 0;
+    for (index, piece) in text.splitn(3, '&').enumerate() {
+        let separator = if index < 2 { "&" } else { "%26" };
+        for piece in piece.split(separator) {
+            let place = at..at + piece.len();
+            at = place.end + separator.len();
+            let (name, value) = match index {
+                0 => ("method".to_owned(), piece.to_owned()),
+                1 => ("URI".to_owned(), plain(piece)),
+                _ => {
+                    let (name, value) = piece.split_once("%3D").unwrap_or((piece, ""));
+                    (plain(&plain(name)), plain(&plain(value)))
+                }
+            };
+            let is_marked = marks
+                .iter()
+                .any(|mark| mark.start < place.end && place.start < mark.end);
+            if index < 2 || !piece.is_empty() {
+                rows.push((name, value, is_marked));
+            }
+        }
+    }
+    rows
+}
+
 /// The most pieces that are compared one by one.
 const MAX_PIECES: usize = 500;
 
@@ -63,6 +151,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_are_decoded_and_those_of_one_text_alone_are_marked() {
+        let parts = |text: &str| ("", vec![(text.to_owned(), false)]);
+        let row = |name: &str, values: &[Option<&str>], is_marked| ComparedPart {
+            name: name.to_owned(),
+            values: values.iter().map(|it| it.map(str::to_owned)).collect(),
+            is_marked,
+        };
+        let text = "GET&http%3A%2F%2Fa%2F&n%252Fm%3Da%2520%2526%26o%3D%26p";
+        let expected = [
+            ("method", "GET"),
+            ("URI", "http://a/"),
+            ("n/m", "a &"),
+            ("o", ""),
+            ("p", ""),
+        ];
+        let expected = expected.map(|(name, value)| row(name, &[Some(value)], false));
+        assert_eq!(side_by_side(&[parts(text)]), expected);
+        let both = side_by_side(&[parts("GET&u&a%3D1"), parts("GET&u&a%3D1%26a%3D2")]);
+        assert_eq!(
+            both[2..],
+            [
+                row("a", &[Some("1"), Some("1")], false),
+                row("a", &[None, Some("2")], true)
+            ]
+        );
+        // A broken escape, and a text that is no base string, stay as they are.
+        assert_eq!(
+            side_by_side(&[parts("%zz")]),
+            [row("method", &[Some("%zz")], false)]
+        );
+        assert_eq!(side_by_side(&[]), []);
+    }
+
+    #[test]
     fn marks_the_pieces_that_differ() {
         let right = "GET&http%3A%2F%2Fa%2F&a%3D1%26b%3D2%26c%3D3";
         let wrong = "POST&http%3A%2F%2Fa%2F&a%3D1%26c%3D4";
@@ -83,6 +205,20 @@ mod tests {
         };
         assert_eq!(differs(&one), ["GET", "%26b", "%3D2", "%3D3"]);
         assert_eq!(differs(&other), ["POST", "%3D4"]);
+        let rows = side_by_side(&[("", one.clone()), ("", other.clone())]);
+        let rows = rows.iter().map(|row| {
+            let [right, signed] = [0, 1].map(|at| row.values[at].as_deref().unwrap_or("-"));
+            let mark = if row.is_marked { " *" } else { "" };
+            format!("{} {right} {signed}{mark}", row.name)
+        });
+        let expected = [
+            "method GET POST *",
+            "URI http://a/ http://a/",
+            "a 1 1",
+            "b 2 - *",
+            "c 3 4 *",
+        ];
+        assert_eq!(Vec::from_iter(rows), expected);
         assert_eq!(pieces(""), Vec::<&str>::new());
         assert_eq!(pieces(&"&a".repeat(600)).len(), 1);
     }

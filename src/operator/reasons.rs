@@ -16,6 +16,7 @@ use crate::{
     provider::respond,
     records::values::port::ListedConsumer,
     telemetry::calls::{
+        facts::Door,
         record::CallRecord,
         rejections::{KeptCall, ReasonCount, Rejections, sort},
     },
@@ -74,8 +75,8 @@ pub fn view(group: &ReasonCount) -> Value {
     members
 }
 
-/// A reason as `/v1/rejections/summary` shows it: as [`view`], with the name of the consumer, if it is registered, and whether it
-/// needs attention. The consumer's accepted calls are those since this process started.
+/// A reason as `/v1/rejections/summary` shows it: as [`view`], with name and contact of the consumer, if it is registered, and
+/// whether it needs attention. The consumer's accepted calls are those since this process started.
 pub fn summary(
     group: &ReasonCount,
     consumer: Option<&ListedConsumer>,
@@ -90,6 +91,7 @@ pub fn summary(
     };
     let after = AfterRejection::new(group, consumer_now);
     members["name"] = json!(consumer.map(|known| &known.name));
+    members["contact"] = json!(consumer.and_then(|known| known.contact.as_ref()));
     members["needs_attention"] = json!(!after.needs_nobody());
     members
 }
@@ -102,6 +104,9 @@ pub fn proof(group: &ReasonCount) -> String {
         // It may have been replaced because others know it.
         Some(_) if newest.diagnosis == Diagnosed::Known(Mistake::PreviousSecret) => {
             "made with its secret before the last rotation, which others may know".to_owned()
+        }
+        Some(_) if newest.door == Some(Door::Bearer) => {
+            proof_of(group.proofs).replace("signature right", "Bearer token right")
         }
         Some(_) => proof_of(group.proofs),
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// An act and its actor. The feed of changes brings it to every `serve` on the store, and each logs it; copies of one
 /// record have one id. It holds no secret, and only the part of a token that a log may show.
@@ -99,5 +100,34 @@ impl CommandRecord {
             os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), admin_name = actor.admin_name.as_deref(), address = actor.address.as_ref().map(text),
             host = actor.host.as_str(), pid = actor.pid, audit_id = %self.id,
         );
+    }
+}
+
+/// A member or a setting with its value before and after.
+pub fn changed(name: &str, before: &str, after: &str) -> String {
+    format!("{name}: {before} → {after}")
+}
+
+/// A member of a record with its value before and after.
+pub fn changed_value(name: &str, before: &Value, after: &Value) -> String {
+    changed(name, &shown(before), &shown(after))
+}
+
+/// The value of a member in an audit record, with at most this many characters.
+fn shown(value: &Value) -> String {
+    const MOST: usize = 200;
+
+    let text = match value {
+        Value::Null => String::new(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => Vec::from_iter(items.iter().map(shown)).join(", "),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None if text.is_empty() => "none".to_owned(),
+        None => text,
     }
 }

@@ -455,7 +455,7 @@ fn each_change_is_told_in_a_sentence() {
         ("user unlock ada", "ada can try to log in again."),
         (
             "user passwd ada --password-stdin",
-            "ada has the new password; ended 0 sessions.",
+            "ada has the new password; ended 0 sessions. The user has to choose another one after the next login.",
         ),
         (
             "user disable ada",

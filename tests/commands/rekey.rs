@@ -42,6 +42,13 @@ fn rekey_encrypts_a_plain_store() {
         workspace.json("rekey"),
         json!({ "rekeyed": 1, "unchanged": 0 })
     );
+    has(
+        &workspace.run("rekey").done().stdout,
+        &[
+            "Encrypted 0 secrets with the first key in 0.",
+            "; 1 had it already.",
+        ],
+    );
     assert_eq!(workspace.json_lines(LIST).len(), 1);
     workspace.configure("");
     let line = workspace.run(LIST).failed(1);

@@ -120,6 +120,16 @@ fn long_work_shows_its_progress_only_on_a_terminal() {
         "{shown}"
     );
     assert!(shown.contains("countersign: store "), "{shown}");
+    let green = "\u{1b}[32m✓\u{1b}[0m Imported many.jsonl in ";
+    assert!(
+        shown.contains(green) && shown.contains(": 60000 added"),
+        "{shown}"
+    );
+    let plain = on_terminal(&workspace, 80, "NO_COLOR=1 countersign import many.jsonl");
+    assert!(
+        plain.contains("60000 unchanged") && !plain.contains("[32m"),
+        "{plain}"
+    );
     assert!(
         !workspace
             .run("export many.out")

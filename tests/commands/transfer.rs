@@ -57,7 +57,8 @@ fn an_export_is_complete_and_only_its_owner_can_read_it() {
     let line = workspace.run("export file").failed(1);
     has(&line, &["file: ", "--force"]);
     assert_eq!(fs::read(&path).unwrap(), first);
-    workspace.run("export file --force").done();
+    let told = workspace.run("export file --force").done().stdout;
+    has(&told, &["Exported ", " records to file in "]);
     assert_ne!(fs::read(&path).unwrap(), first);
     for (path, expected) in [
         ("none/file", "none/file: cannot be written"),
@@ -560,7 +561,10 @@ fn keys_of_an_existing_system_are_imported_with_all_their_facts() {
         .done();
     // The same file comes again: it says nothing about the password.
     let again = workspace.run_with("import -", file);
-    has(&again.stdout, &["unchanged     3"]);
+    has(
+        &again.stdout,
+        &["Imported standard input in 0.", " s: 0 added, 3 unchanged."],
+    );
     let renamed = file.replace("\"alice\"", "\"Alice\"");
     let line = workspace.run_with("import -", &renamed).failed(1);
     has(
@@ -590,7 +594,7 @@ fn an_import_skips_what_it_cannot_take_and_says_which() {
     ] {
         let ended = workspace.run_with(run, file);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        has(&ended.stdout, &["added         3", "skipped       6"]);
+        has(&ended.stdout, &["3 added, 0 unchanged, 6 skipped"]);
         let skipped = ended
             .stderr
             .lines()
@@ -656,7 +660,7 @@ fn replace_shows_what_it_changes_before_it_does() {
         .run("import f.csv --csv consumer --replace")
         .done();
     assert!(done.stdout.starts_with(changes), "{done:?}");
-    has(&done.stdout, &["changed       1"]);
+    has(&done.stdout, &["1 changed"]);
     assert_eq!(secret(&export(&workspace)), "s2");
     let json = workspace.run("import f.csv --csv consumer --replace --json --dry-run");
     has(&json.done().stdout, &[r#""unchanged":2,"changed":0"#]);
@@ -697,7 +701,7 @@ fn a_file_can_be_the_source_for_consumers() {
     assert_eq!(workspace.json_lines("consumer list").len(), 2);
     let done = workspace.run(import).done().stdout;
     assert!(done.starts_with(expected), "{done}");
-    has(&done, &["changed       1", "removed       1"]);
+    has(&done, &["1 changed, 1 removed"]);
     let exported = export(&workspace);
     has(
         &exported,
@@ -705,7 +709,7 @@ fn a_file_can_be_the_source_for_consumers() {
     );
     assert_eq!(workspace.json_lines("consumer list").len(), 1);
     let again = workspace.run(import).done().stdout;
-    has(&again, &["unchanged     1", "removed       0"]);
+    has(&again, &["0 added, 1 unchanged."]);
     // A new consumer needs a secret, and a file without consumers removes none.
     let new = file.replace("shop", "new");
     let told = workspace.run_with("import - --update", &new).failed(1);

@@ -256,7 +256,7 @@ fn a_living_api_is_moved_step_by_step_without_a_lost_call() {
             "token_rejected",
         );
         library.import_into(&proxy);
-        let name = "user passwd ada --password-stdin";
+        let name = "user passwd ada --password-stdin --permanent";
         proxy
             .command_with(
                 &name.split(' ').collect::<Vec<_>>(),

@@ -92,7 +92,10 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
         follower.news(&store).await,
         [of_consumer("c"), of_consumer("c")]
     );
-    store.set_password(&u, "h".into(), None).await.unwrap();
+    store
+        .set_password(&u, "h".into(), false, None)
+        .await
+        .unwrap();
     assert_eq!(follower.news(&store).await, [of_user("u")]);
 
     // Removing a user reports its active tokens, each by name.
@@ -158,7 +161,10 @@ pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
     store.revoke_access_token("none", NOW, None).await.unwrap();
     store.update_consumer(&d, &|_| true).await.unwrap();
     store.remove_consumer(&d, None).await.unwrap();
-    store.set_password(&w, "h".into(), None).await.unwrap();
+    store
+        .set_password(&w, "h".into(), false, None)
+        .await
+        .unwrap();
     set_enabled(&store, &w, false, NOW).await;
     store.remove_user(&w, NOW, None).await.unwrap();
     store

@@ -86,6 +86,7 @@ pub(crate) fn user(id: &str) -> User {
         name: format!("{id}@example.org"),
         display_name: Some(format!("User {id}")),
         password_hash: Some("$argon2id$…".into()),
+        must_change_password: false,
         enabled: true,
         created_at: NOW,
     }
@@ -128,6 +129,7 @@ pub(crate) fn session(byte: u8, user: &str) -> Session {
         user: user.parse().unwrap(),
         created_at: NOW,
         expires_at: later(1000),
+        address: [192, 0, 2, byte].into(),
         browser: Some("Firefox".to_owned()),
         system: None,
     }

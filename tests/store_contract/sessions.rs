@@ -172,11 +172,11 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
     assert!(!open(3, "u", &none).await);
     assert!(!open(3, "bare", &old).await);
     store
-        .set_password(&u, "another".into(), None)
+        .set_password(&u, "another".into(), false, None)
         .await
         .unwrap();
     store
-        .set_password(&b, "another".into(), None)
+        .set_password(&b, "another".into(), false, None)
         .await
         .unwrap();
     assert!(!open(3, "u", &old).await);
@@ -258,11 +258,30 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
     assert_eq!(import(None).await, None);
     assert_eq!(verified(&store, "u").await.hash, now);
     // Until the password changes.
-    store.set_password(&id, "set".into(), None).await.unwrap();
+    store
+        .set_password(&id, "set".into(), false, None)
+        .await
+        .unwrap();
     assert_eq!(
         import(Some(&old)).await,
         Some(Conflict::Differs(vec!["password_hash".to_owned()]))
     );
+    // One that an operator sets is to be changed until the user changes it, however often it is hashed again.
+    let must_change = async || store.user(&id).await.unwrap().unwrap().must_change_password;
+    assert!(!must_change().await);
+    store
+        .set_password(&id, "given".into(), true, None)
+        .await
+        .unwrap();
+    let anew = VerifiedPassword {
+        rehashed: Some("of the same".into()),
+        ..verified(&store, "u").await
+    };
+    let opened = store.open_session(session(4, "u"), anew, MOST_SESSIONS);
+    assert!(opened.await.unwrap() && must_change().await);
+    let given = "of the same".into();
+    let changed = store.change_password(session(5, "u"), given, "own".into());
+    assert!(changed.await.unwrap() && !must_change().await);
 }
 
 pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
@@ -277,7 +296,7 @@ pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
         })
     };
     let mut tasks: Vec<_> = (0..40).map(task).collect();
-    let changed = stores[0].set_password(&id, "new".into(), None);
+    let changed = stores[0].set_password(&id, "new".into(), false, None);
     let (changed, late) = tokio::join!(changed, async { (40..80).map(task).collect::<Vec<_>>() });
     assert!(changed.unwrap());
     tasks.extend(late);
@@ -317,7 +336,10 @@ pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
     store.issue_request_token(long, 9).await.unwrap();
     assert_eq!(decide("long", 2, late).await, Decided::Unknown);
     let id = id("u");
-    store.set_password(&id, "new".into(), None).await.unwrap();
+    store
+        .set_password(&id, "new".into(), false, None)
+        .await
+        .unwrap();
     assert_eq!(decide("s", 3, NOW).await, Decided::Unknown);
     assert_eq!(
         store.request_token("s").await.unwrap(),
@@ -412,7 +434,12 @@ pub(crate) async fn of_racing_password_changes_one_succeeds<B: Backend>() {
             .collect();
         // In every other round the operator sets a password too.
         if round % 2 == 1 {
-            assert!(stores[1].set_password(&id, hash(255), None).await.unwrap());
+            assert!(
+                stores[1]
+                    .set_password(&id, hash(255), false, None)
+                    .await
+                    .unwrap()
+            );
         }
         let mut changed = Vec::new();
         for (number, task) in tasks {

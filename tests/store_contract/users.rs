@@ -166,13 +166,23 @@ pub(crate) async fn folds_ascii_case_of_names_only<B: Backend>() {
 pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     let (u, v): (UserId, UserId) = (id("u"), id("v"));
-    assert!(!store.set_password(&u, "hash".into(), None).await.unwrap());
+    assert!(
+        !store
+            .set_password(&u, "hash".into(), false, None)
+            .await
+            .unwrap()
+    );
     for id in ["u", "v"] {
         store.add_user(user(id)).await.unwrap();
     }
     open_session(&store, 1, "u").await;
     open_session(&store, 2, "v").await;
-    assert!(store.set_password(&u, "hash".into(), None).await.unwrap());
+    assert!(
+        store
+            .set_password(&u, "hash".into(), false, None)
+            .await
+            .unwrap()
+    );
     let changed = User {
         password_hash: Some("hash".into()),
         ..user("u")
@@ -270,7 +280,12 @@ pub(crate) async fn removal_ends_everything_and_retires_the_id<B: Backend>() {
         ..user("heir")
     };
     assert_eq!(store.add_user(heir).await.unwrap(), Added::Added);
-    assert!(!store.set_password(&id, "h".into(), None).await.unwrap());
+    assert!(
+        !store
+            .set_password(&id, "h".into(), false, None)
+            .await
+            .unwrap()
+    );
     assert!(!set_enabled(&store, &id, true, NOW).await);
     assert_eq!(store.issue_access_token(token).await.unwrap(), Added::Taken);
     let all = TokenFilter::default();
@@ -354,10 +369,16 @@ pub(crate) async fn tells_what_passwords_cost<B: Backend>() {
     // A cost that no user's hash has any more is not listed.
     let (a, b, c) = (id("a"), id("b"), id("c"));
     let new = "$argon2id$v=19$m=256,t=2,p=1$bmV3$aGFzaA";
-    store.set_password(&a, new.into(), None).await.unwrap();
+    store
+        .set_password(&a, new.into(), false, None)
+        .await
+        .unwrap();
     store.remove_user(&c, NOW, None).await.unwrap();
     assert_eq!(costs().await, all[1..]);
-    store.set_password(&b, new.into(), None).await.unwrap();
+    store
+        .set_password(&b, new.into(), false, None)
+        .await
+        .unwrap();
     assert_eq!(costs().await, all[1..2]);
     // As another process sees it.
     let other = backend.open().await;

@@ -702,7 +702,14 @@ impl Proxy {
     #[track_caller]
     pub fn user(&self, name: &str) -> User {
         let password = format!("{name}'s pass & wörd");
-        let arguments = ["user", "add", name, "--json", "--password-stdin"];
+        let arguments = [
+            "user",
+            "add",
+            name,
+            "--json",
+            "--password-stdin",
+            "--permanent",
+        ];
         let added = self.command_with(&arguments, &format!("{password}\n"));
         User {
             id: text(&added.done().json(), "id"),

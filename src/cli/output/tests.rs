@@ -79,7 +79,7 @@ fn an_object_has_the_promised_names_in_their_order() {
     assert_eq!(
         record(&json!(user), true),
         concat!(
-            r#"{"id":"u-1","name":"alice","display_name":null,"enabled":false,"created_at":"1970-01-01T00:00:00Z"}"#,
+            r#"{"id":"u-1","name":"alice","display_name":null,"must_change_password":false,"enabled":false,"created_at":"1970-01-01T00:00:00Z"}"#,
             "\n"
         )
     );

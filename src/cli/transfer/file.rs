@@ -57,12 +57,12 @@ impl<'p> Pending<'p> {
     }
 
     /// Gives the file its name, if its content was written.
-    pub(super) fn finish(self, written: Result<(), TransferError>) -> Result<(), CommandError> {
+    pub(super) fn finish<T>(self, written: Result<T, TransferError>) -> Result<T, CommandError> {
         let Self { path, force, file } = self;
         let finished = match written {
             Err(TransferError::File(error)) => Err(error),
             Err(TransferError::Store(error)) => return Err(error.into()),
-            Ok(()) => persist(file, path, force),
+            Ok(written) => persist(file, path, force).map(|()| written),
         };
         finished.map_err(|error| failed(path, force, error))
     }

@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     collections::BTreeMap,
     io::{self, BufWriter, Seek as _, Write as _},
+    time::Instant,
 };
 
 use serde_json::{Map, json};
@@ -18,7 +19,10 @@ use super::{
 };
 use crate::{
     base::names::ConsumerKey,
-    cli::context::{About as _, CommandError, Context, Output, RecordArgs, new_name},
+    cli::{
+        context::{About as _, CommandError, Context, Output, RecordArgs, new_name},
+        progress::took,
+    },
     operator::manage::line::Defaults,
     provider::{issue::callback, login::password},
     records::{
@@ -47,6 +51,7 @@ impl ImportArgs {
     }
 
     async fn import(&self, context: &Context) -> Result<String, CommandError> {
+        let begun = Instant::now();
         let store_file = context.config.store.file();
         let temporary = std::env::temp_dir();
         let beside = store_file.as_deref().map_or(&*temporary, directory);
@@ -74,6 +79,7 @@ impl ImportArgs {
             context,
             input: &input,
             contents: &contents,
+            begun,
         };
         let shows = self.replace || self.update;
         let mut announced = None;
@@ -147,6 +153,7 @@ struct Plan<'a> {
     context: &'a Context,
     input: &'a Input,
     contents: &'a Contents,
+    begun: Instant,
 }
 
 impl Plan<'_> {
@@ -287,7 +294,21 @@ impl Plan<'_> {
         let dry_run = self.args.dry_run;
         let dry_run = dry_run.then(|| ("dry_run".to_owned(), json!(true)));
         let members = counts.into_iter().chain(skipped).chain(dry_run);
-        self.context.show(&Map::from_iter(members))
+        let members = Map::from_iter(members);
+        let counts = members.iter().filter_map(|(name, value)| {
+            let is_shown = ["added", "unchanged"].contains(&&**name) || value.as_u64() > Some(0);
+            let count = value.as_u64().filter(|_| is_shown)?;
+            Some(format!("{count} {}", name.replace('_', " ")))
+        });
+        let counts = Vec::from_iter(counts).join(", ");
+        let (file, took) = (&self.input.name, took(self.begun));
+        let text = match self.args.dry_run {
+            true => {
+                format!("Nothing was imported. An import of {file} would give: {counts} ({took}).")
+            }
+            false => format!("Imported {file} in {took}: {counts}."),
+        };
+        self.context.told(&members, &text)
     }
 }
 

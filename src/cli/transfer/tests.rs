@@ -441,11 +441,12 @@ prop_compose! {
         name in shown_name(),
         display_name in option::of(shown_name()),
         has_password in any::<bool>(),
+        must_change_password in any::<bool>(),
         enabled in any::<bool>(),
         created_at in time(),
     ) -> Record {
         let password_hash = has_password.then(|| Secret::from(HASH));
-        Record::User(User { id, name, display_name, password_hash, enabled, created_at })
+        Record::User(User { id, name, display_name, password_hash, must_change_password, enabled, created_at })
     }
 }
 

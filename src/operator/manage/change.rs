@@ -7,7 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{error::ManageError, view};
-use crate::records::values::port::{Guard, Updated};
+use crate::{
+    records::values::port::{Guard, Updated},
+    telemetry::audit::changed_value,
+};
 
 /// A change in the store: `change` says why a record is not changed, and that is returned.
 pub(super) struct RecordChange<'a, T> {
@@ -47,7 +50,7 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
         let differ = Vec::from_iter(differ);
         let changes = differ.iter().map(|(name, value)| {
             let before = before.get(name).unwrap_or(&Value::Null);
-            changed(name, &shown(before), &shown(value))
+            changed_value(name, before, value)
         });
         *self.changes.lock() = Vec::from_iter(changes).join("; ");
         *self.members.lock() = differ.into_iter().map(|(name, _)| name).collect();
@@ -74,30 +77,6 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
             Updated::Unknown => Err(unknown()),
             Updated::Refused => Err(self.refused.into_inner().unwrap_or_else(otherwise)),
         }
-    }
-}
-
-/// A member or a setting with its value before and after.
-pub fn changed(name: &str, before: &str, after: &str) -> String {
-    format!("{name}: {before} → {after}")
-}
-
-/// The value of a member in an audit record, with at most this many characters.
-fn shown(value: &Value) -> String {
-    const MOST: usize = 200;
-
-    let text = match value {
-        Value::Null => String::new(),
-        Value::Bool(true) => "yes".to_owned(),
-        Value::Bool(false) => "no".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => Vec::from_iter(items.iter().map(shown)).join(", "),
-        other => other.to_string(),
-    };
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None if text.is_empty() => "none".to_owned(),
-        None => text,
     }
 }
 

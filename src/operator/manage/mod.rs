@@ -30,7 +30,6 @@ use parking_lot::Mutex;
 
 pub use self::{
     audit::{Tool, actor},
-    change::changed,
     consumers::{SECRET_ROTATED, check_secret, new_consumer, patched},
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},

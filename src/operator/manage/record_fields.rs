@@ -213,7 +213,8 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     },
 ];
 
-/// The fields of a user, in the order of its members. `id`, `enabled` and the password are changed in other ways.
+/// The fields of a user, in the order of its members; whoever sets a password says the last one with it. `id`, `enabled` and
+/// the password are changed in other ways.
 pub const USER_FIELDS: &[RecordField] = &[
     RecordField {
         name: "name",
@@ -228,6 +229,13 @@ pub const USER_FIELDS: &[RecordField] = &[
         name: "display_name",
         label: "Shown as",
         help: "The name of the user on pages; without one the name to log in with",
+        ..TEXT
+    },
+    RecordField {
+        name: "must_change_password",
+        label: "Has to choose another password",
+        help: "The user has to choose another password after the next login",
+        kind: FieldKind::Flag,
         ..TEXT
     },
 ];

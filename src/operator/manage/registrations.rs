@@ -1,6 +1,8 @@
 //! Decisions on consumers that users ask for.
 
-use super::{Actor, ManageError, Management};
+use std::collections::BTreeSet;
+
+use super::{Actor, InvalidInput, ManageError, Management};
 use crate::{
     base::names::ConsumerKey,
     provider::issue::registration,
@@ -24,15 +26,18 @@ impl Management {
         Ok(self.store.undecided_consumers(after, limit).await?)
     }
 
-    /// Enables a consumer that a user has asked for, or gives it the callbacks that the user asks for.
+    /// Enables a consumer that a user has asked for, or gives it the callbacks that the user asks for. `seen` are the callbacks
+    /// that the operator approves, in any order; `None`: `guard` knows the record that the operator saw.
     ///
     /// # Errors
-    /// [`ManageError::NothingAsked`], and those of [`Self::patch_consumer`].
+    /// [`ManageError::Invalid`] if the consumer would get other callbacks, [`ManageError::NothingAsked`], and those of
+    /// [`Self::patch_consumer`].
     pub async fn approve_consumer(
         &self,
         by: &Actor,
         key: &ConsumerKey,
         guard: Guard<'_, Consumer>,
+        seen: Option<&[String]>,
     ) -> Result<Consumer, ManageError> {
         let approve = |consumer: &mut Consumer| {
             let asked = std::mem::take(&mut consumer.asked_callbacks);
@@ -46,6 +51,16 @@ impl Management {
             }
             if !asked.is_empty() {
                 consumer.callbacks = asked;
+            }
+            // The user may have asked for others since they were listed.
+            let wanted = BTreeSet::from_iter(&consumer.callbacks);
+            if seen.is_some_and(|seen| BTreeSet::from_iter(seen) != wanted) {
+                let wanted = match &consumer.callbacks[..] {
+                    [] => "no callbacks".to_owned(),
+                    wanted => format!("the callbacks {}", wanted.join(" ")),
+                };
+                let detail = format!("it would have {wanted}: name exactly these to approve them");
+                return Err(InvalidInput::member("callbacks", detail).into());
             }
             consumer.registration = Some(Registration::Approved);
             consumer.decision = None;
@@ -67,7 +82,7 @@ impl Management {
         reason: &str,
     ) -> Result<Consumer, ManageError> {
         let reason = registration::shown_name(reason)
-            .map_err(|problem| super::InvalidInput::member("reason", problem))?;
+            .map_err(|problem| InvalidInput::member("reason", problem))?;
         let decline = |consumer: &mut Consumer| {
             let asked = std::mem::take(&mut consumer.asked_callbacks);
             match consumer.registration {

@@ -122,7 +122,7 @@ impl Management {
         Ok(self.store.users(filter, after, limit).await?)
     }
 
-    /// Sets the password hash of a user, and ends the user's sessions.
+    /// Sets the password hash of a user, and whether the user has to choose another password, and ends the user's sessions.
     ///
     /// # Errors
     /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
@@ -132,10 +132,11 @@ impl Management {
         user: &User,
         guard: Guard<'_, User>,
         hash: Secret,
+        must_change: bool,
     ) -> Result<(), ManageError> {
         let watched = WatchedGuard::new(guard);
         let check = |user: &User| watched.check(user);
-        let set = self.store.set_password(&user.id, hash, Some(&check));
+        let set = (self.store).set_password(&user.id, hash, must_change, Some(&check));
         if !set.await? {
             let unknown = || ManageError::UserUnknown(user.name.clone());
             return Err(watched.stale().unwrap_or_else(unknown));

@@ -74,6 +74,8 @@ struct ShownSession {
     /// Its name, where it is known.
     browser: String,
     since: String,
+    /// The address of the login, by which browsers of one name are told apart.
+    address: String,
     /// The id of the session and the value of the form that ends it; `None` for this browser.
     end: Option<(String, String)>,
 }
@@ -255,6 +257,7 @@ impl PageRequest<'_> {
                 (None, None) => texts.text("sessions-unknown").into_owned(),
             },
             since: self.wording().date_and_time(session.created_at),
+            address: session.address.to_string(),
             end: (session.id_hash != *current).then_some((id, end)),
         }
     }

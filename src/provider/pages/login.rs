@@ -110,11 +110,7 @@ impl PageRequest<'_> {
     pub(super) async fn login(&self) -> Result<OwnResponse, Failure> {
         let wanted = self.parameter("return_to")?;
         let wanted = wanted.and_then(|path| return_to::local_path(&path));
-        let mut url = self.frame.link("login");
-        if let Some(path) = &wanted {
-            url.push_str("&return_to=");
-            url.extend(utf8_percent_encode(path, ESCAPED));
-        }
+        let url = self.leading_to("login", wanted.as_deref());
         let leads_to_api = wanted.is_some();
         let next = wanted.unwrap_or_else(|| self.frame.link("applications"));
         let form = LoginForm {
@@ -133,6 +129,16 @@ impl PageRequest<'_> {
             true => Ok(OwnResponse::see_other(next)),
             false => self.login_form(&form, "", None),
         }
+    }
+
+    /// The address of a page that leads to this path of our own origin afterwards.
+    pub(super) fn leading_to(&self, mode: &str, path: Option<&str>) -> String {
+        let mut url = self.frame.link(mode);
+        if let Some(path) = path {
+            url.push_str("&return_to=");
+            url.extend(utf8_percent_encode(path, ESCAPED));
+        }
+        url
     }
 
     /// Responds to `mode=logout`. A GET asks, also about all (`which=all`) or all other sessions (`which=others`); a POST ends
@@ -364,7 +370,11 @@ impl PageRequest<'_> {
             let Login { user, rehashed } = login.await?;
             if self.open_session(&user, rehashed).await?.is_some() {
                 self.set_cookie(self.pages.cookies.forget(self.pages.cookies.login));
-                return Ok(OwnResponse::see_other(form.return_to.to_owned()));
+                let next = match self.pages.must_change_password(&user) {
+                    true => self.leading_to("password", Some(form.return_to)),
+                    false => form.return_to.to_owned(),
+                };
+                return Ok(OwnResponse::see_other(next));
             }
             account = Some(user.id);
         }
@@ -428,6 +438,7 @@ impl PageRequest<'_> {
             user: user.clone(),
             created_at: self.now,
             expires_at: self.now.after(self.pages.rules.login.session_ttl),
+            address: self.address,
             browser,
             system,
         };

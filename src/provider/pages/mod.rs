@@ -181,11 +181,17 @@ impl Pages {
         let (id, now) = (cookies::id_hash(&id), self.services.clock.now());
         let found = self.services.store.session(&id, now).await?;
         let found = found.map(|(_, user)| user);
+        let found = found.filter(|user| !self.must_change_password(user));
         let Some(names) = &self.rules.user_headers else {
             return Ok(found);
         };
         let named = names.read(headers).ok().flatten().filter(|_| trusted);
         Ok(found.filter(|user| named.is_some_and(|named| named.id == user.id)))
+    }
+
+    /// Whether a user can do nothing but choose another password. It does not matter where another system has the passwords.
+    fn must_change_password(&self, user: &User) -> bool {
+        user.must_change_password && self.services.passwords.is_some()
     }
 
     /// Whether there is a session cookie, valid or not: this makes a caller of the kind `user`.
@@ -227,6 +233,7 @@ impl Pages {
             frame: Frame::new(&self.rules.theme, Some(&head.parts.uri), accepted),
             now: self.services.clock.now(),
             address: head.received.nearest_address.unwrap_or(loopback),
+            page,
             new_cookies: RefCell::default(),
         };
         let mut response = match page {
@@ -312,6 +319,7 @@ struct PageRequest<'a> {
     now: UnixTime,
     /// The address of the browser, as trusted proxies name it.
     address: IpAddr,
+    page: Page,
     /// The values of `Set-Cookie` in the response.
     new_cookies: RefCell<Vec<String>>,
 }
@@ -375,7 +383,10 @@ impl PageRequest<'_> {
             Some(id) => {
                 let hash = cookies::id_hash(&id);
                 let found = self.store().session(&hash, self.now).await?;
-                found.map(|(_, user)| LoggedIn { id, user })
+                // The session of a user who must change the password is good for that alone.
+                let is_good = matches!(self.page, Page::Password | Page::Logout);
+                let found = found.map(|(_, user)| LoggedIn { id, user });
+                found.filter(|it| is_good || !self.pages.must_change_password(&it.user))
             }
             None => None,
         };

@@ -1,4 +1,5 @@
-//! `mode=password`: the form by which the user of a local account sets another password.
+//! `mode=password`: the form by which the user of a local account sets another password. It leads to `return_to`, a path of our
+//! own origin, else to the user's applications.
 
 use askama::Template;
 
@@ -6,6 +7,8 @@ use super::{
     LoggedIn, PageError, PageRequest,
     csrf::{self, FormPurpose},
     login::{AttemptError, LoginForm, Notice},
+    return_to,
+    settings::Remember,
 };
 use crate::{
     base::secret::Secret,
@@ -46,20 +49,27 @@ impl PageRequest<'_> {
         if self.pages.services.passwords.is_none() {
             return Err(PageError::NoPasswords.into());
         }
-        let here = self.frame.link("password");
+        let next = self.parameter("return_to")?;
+        let next = next.and_then(|path| return_to::local_path(&path));
+        let next = next.as_deref();
+        let here = self.leading_to("password", next);
         if self.field(NEW).is_some() {
-            return self.change_password(&here).await;
+            return self.change_password(&here, next).await;
         }
         let caller = self
             .caller_or_form(&LoginForm::leading_back_to(&here))
             .await?;
         Ok(caller.map_or_else(
             |login| login,
-            |caller| self.password_form(&here, &caller, "", None),
+            |caller| self.password_form((&here, next), &caller, "", None),
         ))
     }
 
-    async fn change_password(&self, here: &str) -> Result<OwnResponse, Failure> {
+    async fn change_password(
+        &self,
+        here: &str,
+        next: Option<&str>,
+    ) -> Result<OwnResponse, Failure> {
         let sender = self.sender(FormPurpose::ChangePassword, "", here);
         let caller = sender.await?;
         let [current, new, repeated] =
@@ -77,15 +87,15 @@ impl PageRequest<'_> {
         };
         if let Some((id, wrong)) = problem {
             let notice = self.notice(if wrong == CURRENT { 403 } else { 400 }, id);
-            return Ok(self.password_form(here, &caller, wrong, Some(&notice)));
+            return Ok(self.password_form((here, next), &caller, wrong, Some(&notice)));
         }
-        let entry = self.replace_password(here, &caller, current, new);
+        let entry = self.replace_password((here, next), &caller, current, new);
         let attempt = self.attempt(&caller.user.name, "password-wrong", entry, |notice| {
             let wrong = match notice.retry_after {
                 None => CURRENT,
                 Some(_) => "",
             };
-            Ok(self.password_form(here, &caller, wrong, Some(notice)))
+            Ok(self.password_form((here, next), &caller, wrong, Some(notice)))
         });
         attempt.await
     }
@@ -93,7 +103,7 @@ impl PageRequest<'_> {
     /// Checks the current password and puts the new one in its place, with a new session instead of all others.
     async fn replace_password(
         &self,
-        here: &str,
+        (here, next): (&str, Option<&str>),
         caller: &LoggedIn,
         current: Secret,
         new: Secret,
@@ -127,8 +137,9 @@ impl PageRequest<'_> {
             if changing.await.map_err(Failure::from)? {
                 self.audit("password_changed", &caller.user.id);
                 self.set_session(&id);
-                let notice = self.notice_parameters(&id, "password-changed", "");
-                let next = self.frame.link("applications") + &notice;
+                let notice = || self.notice_parameters(&id, "password-changed", "");
+                let applications = || self.frame.link("applications") + &notice();
+                let next = next.map_or_else(applications, str::to_owned);
                 return Ok(OwnResponse::see_other(next));
             }
         }
@@ -137,7 +148,7 @@ impl PageRequest<'_> {
 
     fn password_form(
         &self,
-        here: &str,
+        (here, next): (&str, Option<&str>),
         caller: &LoggedIn,
         wrong: &'static str,
         notice: Option<&Notice>,
@@ -151,7 +162,14 @@ impl PageRequest<'_> {
             notice,
             wrong,
         };
-        self.noticed(notice, &template, "")
+        // As at a login: a browser checks the redirect of a consent that is remembered too.
+        let is_remembered = self.pages.rules.consent.remember == Remember::Same;
+        let further = if next.is_some() && is_remembered {
+            " https:"
+        } else {
+            ""
+        };
+        self.noticed(notice, &template, further)
     }
 }
 

@@ -14,8 +14,8 @@ use crate::{
     records::values::record::{Callback, Consumer, User},
 };
 
-/// The user on the page.
-const USER: &str = "alice";
+/// The name of the user on the page, which is visibly an example.
+const USER: &str = "example user";
 
 impl Pages {
     /// The tags and the names of the languages of the pages.
@@ -41,7 +41,7 @@ impl Pages {
         let rules = &self.rules;
         let frame = Frame::in_english(&rules.theme).preferring(language);
         let frame = frame.framed_by(Some("'self'"));
-        let id: UserId = USER.parse().ok()?;
+        let id: UserId = "example".parse().ok()?;
         let user = User::new(id, USER.to_owned(), UnixTime(0));
         let callback = match consumer.callbacks.first()?.as_str() {
             OOB => Callback::Oob,

@@ -9,6 +9,7 @@ use askama::Template;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use percent_encoding::utf8_percent_encode;
 use rustix::system::uname;
+use serde_json::json;
 use unicode_normalization::is_nfkc;
 
 use super::{
@@ -35,7 +36,7 @@ use crate::{
         record::{Consumer, Registration, User},
     },
     request::route::{Page, ServiceCall, TokenCall},
-    telemetry::audit::{Actor, CommandRecord},
+    telemetry::audit::{Actor, CommandRecord, changed_value},
     wire::url::web_page::web_page,
 };
 
@@ -216,6 +217,20 @@ impl PageRequest<'_> {
             .await
     }
 
+    /// The user who sent the form that does an act to a consumer as it is, and that consumer.
+    async fn owner_of(
+        &self,
+        act: fn(&Consumer) -> String,
+        key: &str,
+        here: &str,
+    ) -> Result<(LoggedIn, Consumer), Failure> {
+        let caller = self.logged_in().await?;
+        let caller = caller.ok_or_else(|| self.stale(false, here))?;
+        let consumer = self.own(&caller, key).await?;
+        let caller = self.owner(&act(&consumer), key, here).await?;
+        Ok((caller, consumer))
+    }
+
     /// A consumer of this user.
     async fn own(&self, caller: &LoggedIn, key: &str) -> Result<Consumer, Failure> {
         let unknown = || Failure::from(PageError::ApplicationUnknown);
@@ -277,7 +292,8 @@ impl PageRequest<'_> {
     ) -> OwnResponse {
         let key = consumer.key.as_str();
         let rotation = rotation(consumer);
-        let acts = [&*rotation, "callbacks", "rejections"];
+        let callbacks = change_of_callbacks(consumer);
+        let acts = [&*rotation, &*callbacks, "rejections"];
         let status = if problem.is_some() { 400 } else { 200 };
         let registered = consumer.callbacks.join("\n");
         let template = OwnPage {
@@ -420,13 +436,8 @@ impl PageRequest<'_> {
 
     /// Gives a consumer another secret, which is shown this once.
     async fn rotate_own(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
-        let caller = match self.logged_in().await? {
-            Some(caller) => caller,
-            None => return Err(self.stale(false, here)),
-        };
-        let before = self.own(&caller, key).await?;
         // The form names the secret that it replaces: sent twice, it makes one new secret.
-        let caller = self.owner(&rotation(&before), key, here).await?;
+        let (caller, before) = self.owner_of(rotation, key, here).await?;
         let secret = random::secret()?;
         let until = match self.field("grace") {
             Some(_) => self.now.after(GRACE),
@@ -446,8 +457,8 @@ impl PageRequest<'_> {
 
     /// Changes the callbacks of a consumer, or asks for that.
     async fn change_callbacks(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
-        let caller = self.owner("callbacks", key, here).await?;
-        let before = self.own(&caller, key).await?;
+        // The form names the state that it changes: sent again after a decision, it asks for nothing.
+        let (caller, before) = self.owner_of(change_of_callbacks, key, here).await?;
         let callbacks = match own_callbacks(self.field("callbacks").unwrap_or_default()) {
             Ok(callbacks) => callbacks,
             Err(details) => {
@@ -460,19 +471,41 @@ impl PageRequest<'_> {
             }
         };
         let is_open = self.pages.rules.registration.mode == RegistrationMode::Open;
+        let state = change_of_callbacks(&before);
         let change = |consumer: &mut Consumer| {
+            let is_same = change_of_callbacks(consumer) == state;
             let (asked, own) = (&mut consumer.asked_callbacks, &mut consumer.callbacks);
             match is_open && consumer.registration == Some(Registration::Unchecked) {
                 true => own.clone_from(&callbacks),
-                false if *own == callbacks => asked.clear(),
                 false => asked.clone_from(&callbacks),
             }
+            // Asked for before, under the other mode or by an operator.
+            if *own == callbacks {
+                asked.clear();
+            }
             consumer.decision = None;
-            consumer.enabled
+            consumer.enabled && is_same
         };
         let consumer = self.update_own(&caller, &before, &change).await?;
-        self.record_own("consumer_callbacks_asked", &caller, &consumer)
-            .await?;
+        let changes = [
+            ("callbacks", &before.callbacks, &consumer.callbacks),
+            (
+                "asked_callbacks",
+                &before.asked_callbacks,
+                &consumer.asked_callbacks,
+            ),
+        ];
+        let changes = changes
+            .into_iter()
+            .filter(|(_, before, after)| before != after);
+        let changes =
+            changes.map(|(name, before, after)| changed_value(name, &json!(before), &json!(after)));
+        let record = self.record_of("consumer_callbacks_asked", &caller, &consumer)?;
+        self.keep(CommandRecord {
+            changes: Some(Vec::from_iter(changes).join("; ")),
+            ..record
+        })
+        .await?;
         Ok(OwnResponse::see_other(own_page(here, "of", key)))
     }
 
@@ -537,7 +570,16 @@ impl PageRequest<'_> {
         caller: &LoggedIn,
         consumer: &Consumer,
     ) -> Result<(), Failure> {
-        let record = CommandRecord {
+        self.keep(self.record_of(event, caller, consumer)?).await
+    }
+
+    fn record_of(
+        &self,
+        event: &str,
+        caller: &LoggedIn,
+        consumer: &Consumer,
+    ) -> Result<CommandRecord, Failure> {
+        Ok(CommandRecord {
             id: random::identifier()?,
             event: event.to_owned(),
             consumer: Some(consumer.key.to_string()),
@@ -550,7 +592,10 @@ impl PageRequest<'_> {
                 ..Actor::default()
             },
             ..CommandRecord::default()
-        };
+        })
+    }
+
+    async fn keep(&self, record: CommandRecord) -> Result<(), Failure> {
         self.store().record_command(self.now, &record).await?;
         self.pages.services.feed.follow().await?;
         Ok(())
@@ -587,6 +632,14 @@ fn own_page(here: &str, parameter: &str, key: &str) -> String {
 fn rotation(consumer: &Consumer) -> String {
     let hash = cookies::id_hash(&consumer.secret);
     format!("rotate {}", URL_SAFE_NO_PAD.encode(hash))
+}
+
+/// The act that changes the callbacks of a consumer as they are, and as the operator last decided.
+fn change_of_callbacks(consumer: &Consumer) -> String {
+    let (own, asked) = (&consumer.callbacks, &consumer.asked_callbacks);
+    let state = json!([own, asked, consumer.registration, consumer.decision]);
+    let hash = cookies::id_hash(&Secret::from(state.to_string()));
+    format!("callbacks {}", URL_SAFE_NO_PAD.encode(hash))
 }
 
 /// The class and the message of the state of a consumer.

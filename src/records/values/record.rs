@@ -276,6 +276,9 @@ pub struct User {
     /// of an outside login.
     #[serde(skip)]
     pub password_hash: Option<Secret>,
+    /// The user can do nothing after a login before another password is chosen.
+    #[serde(default)]
+    pub must_change_password: bool,
     /// A disabled user can neither log in nor be acted for.
     #[serde(default = "enabled")]
     pub enabled: bool,
@@ -283,7 +286,7 @@ pub struct User {
     pub created_at: UnixTime,
 }
 
-columns! { User: id name display_name enabled created_at; password_hash: Option<Secret> }
+columns! { User: id name display_name must_change_password enabled created_at; password_hash: Option<Secret> }
 
 impl User {
     /// An enabled user with nothing but these, and no password.
@@ -293,6 +296,7 @@ impl User {
             name,
             display_name: None,
             password_hash: None,
+            must_change_password: false,
             enabled: true,
             created_at,
         }
@@ -460,10 +464,12 @@ pub struct Session {
     pub created_at: UnixTime,
     /// From this time on it is ended.
     pub expires_at: UnixTime,
+    /// The address of the login.
+    pub address: IpAddr,
     /// The browser that logged in, one of a few names; `None`: it is not known.
     pub browser: Option<String>,
     /// The system on which the browser runs, one of a few names.
     pub system: Option<String>,
 }
 
-columns! { Session: user created_at expires_at browser system; id_hash: [u8; 32] }
+columns! { Session: user created_at expires_at address browser system; id_hash: [u8; 32] }

@@ -123,6 +123,7 @@ impl App {
     /// # Errors
     /// [`StartError::System`]
     pub async fn run(mut self) -> Result<(), StartError> {
+        running::upkeep::hold_unapproved(&self.services, &self.config.permission).await;
         let upkeep = running::upkeep::start(&self.services);
         let listeners = std::mem::take(&mut self.listeners);
         let threads =

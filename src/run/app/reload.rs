@@ -13,10 +13,7 @@ use super::{
 };
 use crate::{
     gateway::live::Live,
-    operator::{
-        admin::Backend,
-        manage::{changed, setting::EffectiveSetting},
-    },
+    operator::{admin::Backend, manage::setting::EffectiveSetting},
     run::{
         app::{
             files::{
@@ -29,7 +26,7 @@ use crate::{
         },
         config::Config,
     },
-    telemetry::audit::CommandRecord,
+    telemetry::audit::{CommandRecord, changed},
     wire::server::tls::Tls,
 };
 
@@ -108,6 +105,7 @@ impl App {
             not_applied = (!not_applied.is_empty()).then(|| not_applied.join(" ")),
             pending = (nonces.length() != window).then_some("signature.timestamp_window"),
         );
+        upkeep::hold_unapproved(&self.services, &config.permission).await;
         start::show(&self.control.console, &config);
         let changes = differing(&self.config.settings, &config.settings);
         *self.config = config;

@@ -4,15 +4,19 @@
 //! overwrites a password that was set meanwhile. Also in `tests/store_contract/sessions.rs`.
 //! Promise (Flow and pages): Users cannot choose a short or common password, or their name. Also in
 //! `src/provider/login/new_password.rs`.
+//! Promise (Flow and pages): After a login with a password that an operator set, a user can do nothing but choose another one
+//! or log out, unless the operator says that it is permanent.
 
 use crate::support::{
-    Call, Proxy, Upstream, User, Visitor,
+    Call, Connection, Operator, Proxy, Upstream, User, Visitor,
     call::form,
     has,
     legs::APPLICATIONS,
     legs::LOGIN,
     legs::PASSWORD,
     legs::REVOKE_TOKEN,
+    legs::authorization,
+    operator::WRITE,
     proxy::Builder,
     visitor::{Form, Page},
 };
@@ -224,4 +228,121 @@ fn without_local_accounts_there_is_no_page_for_a_new_password() {
             .send(named(Call::post(PASSWORD).form(&form(&fields))))
             .has_status(404);
     }
+}
+
+/// Whether the next login has to choose another password.
+fn must_change(proxy: &Proxy, user: &User) -> bool {
+    let shown = proxy.run(&format!("user show {} --json", user.name)).json();
+    shown["must_change_password"].as_bool().unwrap()
+}
+
+#[test]
+fn an_operators_password_is_changed_before_anything_else() {
+    let api = Upstream::start();
+    let proxy = with_account(&api).with_console().start();
+    let consumer = proxy.consumer("Shop");
+    let given = "from the operator";
+    let user = User::new("dora", given);
+    let add = ["user", "add", "dora", "--password-stdin"];
+    let told = proxy.command_with(&add, given).done().stdout;
+    has(&told, &["The user has to choose another one"]);
+    assert!(must_change(&proxy, &user));
+    let request_token = proxy.request_token(&consumer, "oob");
+    let authorize = authorization(&request_token);
+    let mut visitor = Visitor::to(&proxy);
+    let login = visitor.open(&authorize);
+    let page = visitor.log_in(&login, &user);
+    assert!(page.target.starts_with(PASSWORD), "{}", page.target);
+    let text = page.answer.has_status(200).text();
+    has(&text, &["An operator has set your password."]);
+    // The session opens nothing else.
+    assert!(!is_open(&mut visitor));
+    for target in [APPLICATIONS, LOGIN, &authorize] {
+        let login = visitor.open(target);
+        let page = visitor.log_in(&login, &user);
+        assert!(page.target.starts_with(PASSWORD), "{}", page.target);
+    }
+    let login = visitor.open(&authorize);
+    let page = visitor.log_in(&login, &user);
+    let weak = visitor.submit(&page, &filled(&page, given, "short"));
+    weak.answer.has_status(400);
+    let same = visitor.submit(&page, &filled(&page, given, given));
+    same.answer.has_status(400);
+    assert!(must_change(&proxy, &user) && !is_open(&mut visitor));
+    let consent = visitor.submit(&page, &filled(&page, given, NEW));
+    visitor
+        .decide(&consent, "allow")
+        .element("verifier")
+        .unwrap();
+    assert!(!must_change(&proxy, &user) && is_open(&mut visitor));
+    assert!(opens(&proxy, &user, NEW));
+    // Set again, by each tool; the page leads on to the applications.
+    let passwd = ["user", "passwd", "dora", "--password-stdin"];
+    let by_command = |options: &[&str]| {
+        let passwd = [&passwd[..], options].concat();
+        proxy.command_with(&passwd, given).done();
+    };
+    let id = proxy.run("user show dora --json").json()["id"].clone();
+    let by_api = |body: &str| {
+        let put = Call::new(
+            "PUT",
+            &format!("/v1/users/{}/password", id.as_str().unwrap()),
+        );
+        let put = put.header("Authorization", &format!("Bearer {WRITE}"));
+        let mut admin = Connection::to(proxy.admin());
+        admin.send(&put.json(body).wire("", &proxy.admin().to_string()));
+        admin.answer("PUT").has_status(204);
+    };
+    let by_console = |is_kept: bool| {
+        let operator = Operator::with(&proxy, WRITE);
+        let page = operator.open(&format!("/user/password?id={}", id.as_str().unwrap()));
+        let mut form = page.form_to("/user/password");
+        form = form.set("password", given).set("again", given);
+        if is_kept {
+            form = form.without("must_change_password");
+        }
+        operator.submit(&page, &form).answer.has_status(200);
+    };
+    let given_by: [(&dyn Fn(), bool); 6] = [
+        (&|| by_command(&[]), true),
+        (&|| by_command(&["--permanent"]), false),
+        (&|| by_api(r#"{"password":"from the operator"}"#), true),
+        (
+            &|| by_api(r#"{"password":"from the operator","must_change_password":false}"#),
+            false,
+        ),
+        (&|| by_console(false), true),
+        (&|| by_console(true), false),
+    ];
+    for (index, (set, expected)) in given_by.into_iter().enumerate() {
+        set();
+        assert_eq!(must_change(&proxy, &user), expected, "{index}");
+        let mut visitor = Visitor::to(&proxy);
+        let login = visitor.open(LOGIN);
+        let page = visitor.log_in(&login, &user);
+        assert_eq!(page.target.starts_with(PASSWORD), expected, "{index}");
+        assert_eq!(is_open(&mut visitor), !expected, "{index}");
+    }
+}
+
+#[test]
+fn a_user_who_has_to_change_the_password_can_log_out() {
+    let api = Upstream::start();
+    let proxy = with_account(&api).start();
+    let user = proxy.user("dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    assert!(is_open(&mut visitor));
+    // An open session ends in effect.
+    proxy.run("user update dora --must-change-password");
+    assert!(!is_open(&mut visitor));
+    let page = visitor.open(PASSWORD);
+    has(
+        &page.answer.text(),
+        &["An operator has set your password.", "mode=logout"],
+    );
+    let asked = visitor.open("/service.oauth?mode=logout");
+    visitor.submit(&asked, &asked.form_with("csrf").press("here", "1"));
+    visitor.open(PASSWORD).form_with("username");
+    proxy.run("user update dora --no-must-change-password");
+    Visitor::logged_in(&proxy, &user);
 }

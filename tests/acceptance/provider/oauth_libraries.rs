@@ -282,6 +282,7 @@ fn stage_of_any_names() -> Stage {
         "--id",
         id,
         "--password-stdin",
+        "--permanent",
     ];
     let told = proxy
         .command_with(&add, &format!("{password}\n"))

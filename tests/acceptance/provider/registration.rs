@@ -3,8 +3,8 @@
 //! Promise (Flow and pages): A consumer that waits for approval, or was declined, is rejected as a disabled one; only an approval
 //! enables it, no command, import or form. Also in `tests/store_contract/consumers.rs`.
 //! Promise (Flow and pages): In no mode of `registration` a consumer has a sensitive permission that no operator has approved. A
-//! secret is shown once, users have bounds over all replicas, and each form is valid for one session, consumer and act. Also in
-//! `tests/store_contract/registrations.rs`.
+//! secret is shown once, users have bounds over all replicas, and each form is valid for one session, consumer, act and
+//! state. An approval is of the callbacks that the operator saw. Also in `tests/store_contract/registrations.rs`.
 
 use serde_json::Value;
 
@@ -94,10 +94,16 @@ fn own(visitor: &mut Visitor<'_>, key: &str) -> Page {
 /// Presses a button of the page of one consumer.
 fn press(visitor: &mut Visitor<'_>, key: &str, act: &str, fields: &[(&str, &str)]) -> Page {
     let page = own(visitor, key);
+    let form = with(button(&page, act), fields);
+    visitor.submit(&page, &form)
+}
+
+/// The form of a page with this button, pressed.
+fn button(page: &Page, act: &str) -> Form {
     let mut forms = page.forms().into_iter();
     let button = ("act".to_owned(), act.to_owned());
     let form = forms.find(|form| form.buttons.contains(&button)).unwrap();
-    visitor.submit(&page, &with(form.press("act", act), fields))
+    form.press("act", act)
 }
 
 /// What a command says that fails.
@@ -428,13 +434,7 @@ fn an_owner_makes_a_new_secret_once() {
     let (user, before) = pair(&proxy, "dora");
     let mut visitor = Visitor::logged_in(&proxy, &user);
     let page = own(&mut visitor, &before.key);
-    let forms = page.forms();
-    let button = ("act".to_owned(), "rotate".to_owned());
-    let form = forms
-        .into_iter()
-        .find(|form| form.buttons.contains(&button))
-        .unwrap();
-    let form = form.press("act", "rotate");
+    let form = button(&page, "rotate");
     let after = issued(&visitor.submit(&page, &form));
     assert_eq!(after.key, before.key);
     proxy.passes(call(&after));
@@ -495,9 +495,9 @@ fn callbacks_change_at_once_or_are_asked_for() {
                 "callbacks",
                 &[("callbacks", asked)],
             );
-            proxy
-                .command(&["consumer", "approve", &consumer.key])
-                .done();
+            let mut approve = vec!["consumer", "approve", &consumer.key];
+            approve.extend(["--callback", "oob", "--callback", "https://a.test/back"]);
+            proxy.command(&approve).done();
         }
         until("it is registered", || {
             proxy.status(asks(&consumer, "https://a.test/back")) == 200
@@ -511,6 +511,102 @@ fn callbacks_change_at_once_or_are_asked_for() {
         wrong.answer.has_status(400);
         has(&wrong.answer.text(), &["unprotected", "http://b.test"]);
     }
+}
+
+#[test]
+fn an_approval_is_of_the_callbacks_that_were_seen() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'approval'");
+    let (user, consumer) = pair(&proxy, "dora");
+    let key = &*consumer.key;
+    proxy.command(&["consumer", "approve", key]).done();
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let (seen, later) = ("https://a.test/back", "https://evil.test/back");
+    let page = own(&mut visitor, key);
+    let form = with(button(&page, "callbacks"), &[("callbacks", seen)]);
+    visitor.submit(&page, &form).answer.has_status(200);
+    // The same form again is about another state.
+    visitor.submit(&page, &form).answer.has_status(403);
+    let events = format!("/v1/audit?consumer={key}&kind=consumer_callbacks_asked");
+    let audit = proxy_api(&proxy, "GET", &events, "").text();
+    has(&audit, &["asked_callbacks: none → https://a.test/back"]);
+    assert_eq!(audit.matches("→").count(), 1, "{audit}");
+    let list = proxy_api(&proxy, "GET", "/v1/registrations", "").text();
+    has(&list, &[seen]);
+    // Now the owner asks for others.
+    press(&mut visitor, key, "callbacks", &[("callbacks", later)]);
+    let approve = format!("/v1/consumers/{key}/approve");
+    let line = failed(proxy.command(&["consumer", "approve", key, "--callback", seen]));
+    has(
+        &line,
+        &["it would have the callbacks https://evil.test/back"],
+    );
+    has(
+        &failed(proxy.command(&["consumer", "approve", key])),
+        &[later],
+    );
+    let body = format!(r#"{{"callbacks":["{seen}"]}}"#);
+    proxy_api(&proxy, "POST", &approve, &body).has_status(422);
+    proxy_api(&proxy, "POST", &approve, "").has_status(422);
+    let record = shown(&proxy, key);
+    assert_eq!(record["callbacks"], serde_json::json!([]));
+    assert_eq!(record["asked_callbacks"], serde_json::json!([later]));
+    let body = format!(r#"{{"callbacks":["{later}"]}}"#);
+    proxy_api(&proxy, "POST", &approve, &body).has_status(200);
+    assert_eq!(shown(&proxy, key)["callbacks"], serde_json::json!([later]));
+    // A form from before the decision asks for nothing.
+    let page = own(&mut visitor, key);
+    let form = with(button(&page, "callbacks"), &[("callbacks", seen)]);
+    visitor.submit(&page, &form).answer.has_status(200);
+    let decline = ["consumer", "decline", key, "--reason", "No"];
+    proxy.command(&decline).done();
+    visitor.submit(&page, &form).answer.has_status(403);
+    assert_eq!(shown(&proxy, key)["asked_callbacks"], serde_json::json!([]));
+}
+
+#[test]
+fn callbacks_asked_for_under_another_mode_do_not_wait_for_ever() {
+    let api = Upstream::start();
+    let mut proxy = start(&api, "mode = 'open'");
+    let (user, consumer) = pair(&proxy, "dora");
+    let config = |mode: &str| format!("registration.mode = '{mode}'\n{PERMISSIONS}");
+    proxy.reload(&config("approval"));
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let fields = [("callbacks", "https://a.test/back")];
+    press(&mut visitor, &consumer.key, "callbacks", &fields);
+    proxy.reload(&config("open"));
+    let fields = [("callbacks", "https://b.test/back")];
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    press(&mut visitor, &consumer.key, "callbacks", &fields);
+    let record = shown(&proxy, &consumer.key);
+    assert_eq!(
+        record["callbacks"],
+        serde_json::json!(["https://b.test/back"])
+    );
+    assert_eq!(record["asked_callbacks"], serde_json::json!([]));
+}
+
+#[test]
+fn a_permission_that_becomes_sensitive_needs_an_approval() {
+    let api = Upstream::start();
+    let mut proxy = start(&api, "mode = 'open'");
+    let (_, consumer) = pair(&proxy, "dora");
+    let plain = proxy.consumer_with("Partner", "--permission photos.read");
+    proxy.passes(call(&consumer));
+    let marked = PERMISSIONS.replace("'See your photos'", "'See your photos'\nsensitive = true");
+    proxy.reload(&format!("registration.mode = 'open'\n{marked}"));
+    until("it waits", || proxy.status(call(&consumer)) == 401);
+    assert_eq!(shown(&proxy, &consumer.key)["registration"], "waiting");
+    proxy.passes(call(&plain));
+    let events = audited(&proxy, &consumer.key);
+    assert_eq!(events.last().unwrap().0, "consumer_held");
+    proxy
+        .command(&["consumer", "approve", &consumer.key])
+        .done();
+    until("it is approved", || proxy.status(call(&consumer)) == 200);
+    // An approved one is not held again.
+    proxy.reload(&format!("registration.mode = 'approval'\n{marked}"));
+    proxy.passes(call(&consumer));
 }
 
 #[test]

@@ -555,6 +555,7 @@ fn access_token_response_has_the_profile_the_operator_allows() {
         "--display-name",
         "Bob & Söhne",
         "--password-stdin",
+        "--permanent",
     ];
     proxy.command_with(&named, &bob.password).done();
     for (user, display_name) in [(&alice, None), (&bob, Some("Bob & Söhne"))] {

@@ -63,7 +63,15 @@ fn keys_and_ids_of_other_systems_reach_the_api_as_they_are() {
         &format!("--key {key} --callback https://shop.test/back"),
     );
     let id = "cn=alice/{7}&<b>";
-    let arguments = ["user", "add", "alice", "--id", id, "--password-stdin"];
+    let arguments = [
+        "user",
+        "add",
+        "alice",
+        "--id",
+        id,
+        "--password-stdin",
+        "--permanent",
+    ];
     proxy.command_with(&arguments, "correct horse\n").done();
     let user = User {
         id: id.to_owned(),

@@ -39,7 +39,9 @@ pub(super) async fn body(
     }
     let body = request.body_mut().read_admin_body().await?;
     match is_missing {
-        true if body.is_empty() && operation.body == Some(OPTIONAL) => Ok(Map::new()),
+        true if body.is_empty() && operation.body.is_some_and(|it| OPTIONAL.contains(&it)) => {
+            Ok(Map::new())
+        }
         true => Err(ApiError::MediaType),
         false => Ok(manage::members(&body)?),
     }

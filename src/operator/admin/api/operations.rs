@@ -111,8 +111,8 @@ pub(super) fn allow(operations: &[(&ApiOperation, String)]) -> String {
     methods.join(", ").replacen("GET", "GET, HEAD", 1)
 }
 
-/// The one body that may be left out.
-pub(super) const OPTIONAL: &str = "Rotation";
+/// The bodies that may be left out.
+pub(super) const OPTIONAL: [&str; 2] = ["Approve", "Rotation"];
 
 /// The operation that a token with the scope `lookup` may call.
 pub(super) const FORGET: &str = "forgetLookup";
@@ -147,7 +147,7 @@ pub(super) static OPERATIONS: [ApiOperation; 32] = [
         .fails(&[404, 412]),
     operation(Method::POST, "/v1/consumers/{key}/secret", "rotateSecret", |call| Box::pin(call.rotate_secret()))
         .summary("Gives a consumer a new secret, and shows it this once")
-        .takes(OPTIONAL)
+        .takes("Rotation")
         .shows(200, "IssuedConsumer")
         .fails(&[404, 412]),
     operation(Method::DELETE, "/v1/consumers/{key}/secret/previous", "endGrace", |call| Box::pin(call.end_grace()))
@@ -167,6 +167,7 @@ pub(super) static OPERATIONS: [ApiOperation; 32] = [
         .shows(200, "ConsumerPage"),
     operation(Method::POST, "/v1/consumers/{key}/approve", "approveConsumer", |call| Box::pin(call.approve_consumer()))
         .summary("Enables a consumer that a user has asked for, or gives it the callbacks that the user asks for")
+        .takes("Approve")
         .shows(200, "Consumer")
         .fails(&[404, 409, 412]),
     operation(Method::POST, "/v1/consumers/{key}/decline", "declineConsumer", |call| Box::pin(call.decline_consumer()))

@@ -48,6 +48,14 @@ pub(super) struct Rotation {
     secret: Option<Secret>,
 }
 
+/// The body of `POST /v1/consumers/{key}/approve`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Approve {
+    /// The callbacks that it asks for.
+    callbacks: Option<Vec<String>>,
+}
+
 /// The body of `POST /v1/consumers/{key}/decline`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +71,13 @@ pub(super) struct NewPassword {
     /// The password.
     #[serde(deserialize_with = "optional_secret")]
     password: Option<Secret>,
+    /// The user has to choose another one after the next login.
+    #[serde(default = "must_change")]
+    must_change_password: bool,
+}
+
+const fn must_change() -> bool {
+    true
 }
 
 /// The body of `POST /v1/tokens`.
@@ -273,10 +288,14 @@ impl Call<'_> {
         Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
     }
 
-    pub(super) async fn approve_consumer(&self) -> ApiResult {
+    pub(super) async fn approve_consumer(&mut self) -> ApiResult {
+        let Approve { callbacks } = typed(std::mem::take(&mut self.body))?;
         let (manage, key) = (&self.backend.manage, self.key()?);
         let guard = self.consumer_guard();
-        let approved = manage.approve_consumer(&self.actor, &key, Some(&guard));
+        // An If-Match is of the record that was seen.
+        let none_named = self.conditions.is_none().then_some(&[][..]);
+        let seen = callbacks.as_deref().or(none_named);
+        let approved = manage.approve_consumer(&self.actor, &key, Some(&guard), seen);
         self.consumer_response(approved.await?, None).await
     }
 
@@ -336,6 +355,10 @@ impl Call<'_> {
         let manage = &self.backend.manage;
         let mut members = std::mem::take(&mut self.body);
         let password = take_secret(&mut members, "password")?;
+        if password.is_some() {
+            let member = members.entry("must_change_password");
+            member.or_insert_with(|| must_change().into());
+        }
         let mut user = new_user(members, self.admin.control.clock.now())?;
         if let Some(password) = password {
             user.password_hash = Some(self.hash(password).await?);
@@ -366,12 +389,13 @@ impl Call<'_> {
     }
 
     pub(super) async fn set_password(&mut self) -> ApiResult {
-        let NewPassword { password } = typed(std::mem::take(&mut self.body))?;
+        let new: NewPassword = typed(std::mem::take(&mut self.body))?;
         let user = self.user().await?;
-        let hash = self.hash(password.unwrap_or_default()).await?;
+        let hash = self.hash(new.password.unwrap_or_default()).await?;
         let manage = &self.backend.manage;
         let guard = self.guard();
-        let set = manage.set_password(&self.actor, &user, Some(&guard), hash);
+        let must_change = new.must_change_password;
+        let set = manage.set_password(&self.actor, &user, Some(&guard), hash, must_change);
         set.await?;
         Ok(no_content())
     }

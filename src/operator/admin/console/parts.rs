@@ -124,11 +124,8 @@ pub(super) struct Named {
 impl Named {
     pub(super) fn consumer(key: &str, name: &str) -> Self {
         Self {
-            name: name.to_owned(),
-            id: key.to_owned(),
             href: path("/consumer", &[("key", key)]),
-            is_disabled: false,
-            contact: None,
+            ..Self::unregistered(name, key)
         }
     }
 
@@ -141,9 +138,9 @@ impl Named {
     }
 
     /// One that has no page: it was removed, or a caller has made it up.
-    fn unregistered(key: &str) -> Self {
+    pub(super) fn unregistered(name: &str, key: &str) -> Self {
         Self {
-            name: key.to_owned(),
+            name: name.to_owned(),
             id: key.to_owned(),
             href: String::new(),
             is_disabled: false,
@@ -153,11 +150,8 @@ impl Named {
 
     pub(super) fn user(id: &str, name: &str) -> Self {
         Self {
-            name: name.to_owned(),
-            id: id.to_owned(),
             href: path("/user", &[("id", id)]),
-            is_disabled: false,
-            contact: None,
+            ..Self::unregistered(name, id)
         }
     }
 }
@@ -178,7 +172,7 @@ impl Names {
                 contact: known.contact.clone(),
                 ..Named::consumer(key, &known.name)
             },
-            None => Named::unregistered(key),
+            None => Named::unregistered(key, key),
         }
     }
 
@@ -190,7 +184,7 @@ impl Names {
     pub(super) fn user(&self, id: &str) -> Named {
         match self.users.get(id) {
             Some(name) => Named::user(id, name),
-            None => Named::unregistered(id),
+            None => Named::unregistered(id, id),
         }
     }
 }

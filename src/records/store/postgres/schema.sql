@@ -50,6 +50,8 @@ CREATE INDEX consumers_by_name ON countersign.consumers (lower(name));
 CREATE INDEX consumers_of_owner ON countersign.consumers (owner, key) WHERE owner IS NOT NULL;
 CREATE INDEX consumers_to_decide ON countersign.consumers (created_at, key)
     WHERE registration = 'waiting' OR asked_callbacks <> '[]';
+-- A start and a reload look for those with a permission that needs an approval now.
+CREATE INDEX consumers_unchecked ON countersign.consumers (key) WHERE registration = 'unchecked';
 
 -- The registrations by users in the last 24 hours, for their bounds: those of consumers that were removed since are among them.
 CREATE TABLE countersign.registrations (
@@ -95,6 +97,8 @@ CREATE TABLE countersign.users (
     password_cost text COLLATE "C",
     -- The SHA-256 of the hash that a login has replaced by one of the same password.
     replaced_hash bytea,
+    -- An operator set the password, and the user has to choose another one.
+    must_change_password boolean NOT NULL,
     enabled boolean NOT NULL,
     created_at bigint NOT NULL
 );
@@ -166,6 +170,8 @@ CREATE TABLE countersign.sessions (
     "user" text COLLATE "C" NOT NULL REFERENCES countersign.users (id),
     created_at bigint NOT NULL,
     expires_at bigint NOT NULL,
+    -- The address of the login.
+    address text COLLATE "C" NOT NULL,
     browser text COLLATE "C",
     system text COLLATE "C"
 );

@@ -41,11 +41,13 @@ impl Store {
                 tx.statements().lock
             );
             let user = tx.row(&find, &[id.as_str().into()], rows::user).await?;
-            if user.is_none_or(|user| !user.enabled || user.password_hash != verified.hash) {
+            let is_same = |user: &User| user.enabled && user.password_hash == verified.hash;
+            let Some(user) = user.filter(is_same) else {
                 return Ok(false);
-            }
+            };
             if let Some(rehashed) = &verified.rehashed {
-                users::put_hash(tx, id, rehashed, verified.hash.as_ref()).await?;
+                let must_change = user.must_change_password;
+                users::put_hash(tx, id, rehashed, must_change, verified.hash.as_ref()).await?;
                 tx.changed(Change::User(id.clone()));
             }
             // Before the insertion: sessions of the same second have no order, and the new one must stay.
@@ -81,7 +83,7 @@ impl Store {
                 if !user.is_some_and(|user| is_same(&user)) {
                     return Ok(false);
                 }
-                users::set_password(tx, &session.user, &hash).await?;
+                users::set_password(tx, &session.user, &hash, false).await?;
                 insert(tx, &session).await
             },
         )

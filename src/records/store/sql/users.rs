@@ -87,16 +87,18 @@ impl Store {
         .await
     }
 
-    /// Sets the password hash and ends the user's sessions; `false` if there is no such user or `guard` rejects that.
+    /// Sets the password hash, and whether the user has to choose another one, and ends the user's sessions; `false` if there
+    /// is no such user or `guard` rejects that.
     pub async fn set_password(
         &self,
         id: &UserId,
         hash: Secret,
+        must_change: bool,
         guard: Guard<'_, User>,
     ) -> Result<bool> {
         self.run("set_password", EXCLUSIVE, async |tx| {
             match passes(guard, find(tx, id).await?) {
-                true => set_password(tx, id, &hash).await,
+                true => set_password(tx, id, &hash, must_change).await,
                 false => Ok(false),
             }
         })
@@ -262,7 +264,7 @@ pub(super) async fn replace(tx: &mut Tx, before: &User, user: &User, now: UnixTi
     if let Some(hash) = &user.password_hash
         && before.password_hash.as_ref() != Some(hash)
     {
-        set_password(tx, &user.id, hash).await?;
+        set_password(tx, &user.id, hash, user.must_change_password).await?;
     }
     match user.enabled {
         true => Ok(()),
@@ -270,8 +272,13 @@ pub(super) async fn replace(tx: &mut Tx, before: &User, user: &User, now: UnixTi
     }
 }
 
-pub(super) async fn set_password(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
-    let is_there = put_hash(tx, id, hash, None).await?;
+pub(super) async fn set_password(
+    tx: &mut Tx,
+    id: &UserId,
+    hash: &Secret,
+    must_change: bool,
+) -> Result<bool> {
+    let is_there = put_hash(tx, id, hash, must_change, None).await?;
     if is_there {
         close_sessions(tx, id, None).await?;
         tx.changed(Change::User(id.clone()));
@@ -301,13 +308,15 @@ pub(super) async fn put_hash(
     tx: &mut Tx,
     id: &UserId,
     hash: &Secret,
+    must_change: bool,
     replaced: Option<&Secret>,
 ) -> Result<bool> {
     let sealed = tx.seal().close(field::USER, id.as_str(), hash)?;
     let rows = tx
         .execute(
-            "UPDATE countersign.users SET password_hash = $2, password_cost = $3, replaced_hash = $4 WHERE id = $1",
-            &[id.as_str().into(), sealed.into(), cost(hash).into(), replaced.map(digest).into()],
+            "UPDATE countersign.users SET password_hash = $2, password_cost = $3, replaced_hash = $4, must_change_password = $5
+             WHERE id = $1",
+            &[id.as_str().into(), sealed.into(), cost(hash).into(), replaced.map(digest).into(), must_change.into()],
         )
         .await?;
     Ok(rows > 0)

@@ -53,6 +53,8 @@ CREATE INDEX consumers_by_name ON consumers (lower(name));
 CREATE INDEX consumers_of_owner ON consumers (owner, key) WHERE owner IS NOT NULL;
 CREATE INDEX consumers_to_decide ON consumers (created_at, key)
     WHERE registration = 'waiting' OR asked_callbacks <> '[]';
+-- A start and a reload look for those with a permission that needs an approval now.
+CREATE INDEX consumers_unchecked ON consumers (key) WHERE registration = 'unchecked';
 
 -- The registrations by users in the last 24 hours, for their bounds: those of consumers that were removed since are among them.
 CREATE TABLE registrations (
@@ -98,6 +100,8 @@ CREATE TABLE users (
     password_cost TEXT,
     -- The SHA-256 of the hash that a login has replaced by one of the same password.
     replaced_hash BLOB,
+    -- An operator set the password, and the user has to choose another one.
+    must_change_password INT NOT NULL,
     enabled INT NOT NULL,
     created_at INTEGER NOT NULL
 ) STRICT;
@@ -169,6 +173,8 @@ CREATE TABLE sessions (
     "user" TEXT NOT NULL REFERENCES users (id),
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
+    -- The address of the login.
+    address TEXT NOT NULL,
     browser TEXT,
     system TEXT
 ) STRICT, WITHOUT ROWID;

@@ -10,11 +10,13 @@ use tokio::{
 use crate::{
     base::{memory, random},
     operator::manage::{Tool, actor},
+    provider::pages::settings::PermissionSettings,
     records::{
         nonce::MARK_EVERY,
         values::{
-            is_disk_full, is_logged_outage,
-            port::{Ended, ResealFrom},
+            StoreError, is_disk_full, is_logged_outage,
+            port::{Ended, ResealFrom, Updated},
+            record::{Consumer, Registration},
         },
     },
     run::app::services::{self, Services},
@@ -178,6 +180,48 @@ pub(in crate::run::app) async fn record(services: &Services, about: CommandRecor
     };
     if let Err(error) = recorded.await {
         tracing::warn!(%error, "the audit record of this process is not kept");
+    }
+}
+
+/// Lets consumers wait for an operator that users registered, that no operator has approved, and that have a permission which
+/// the configuration marks as sensitive, as if they were registered under this configuration.
+pub(in crate::run::app) async fn hold_unapproved(
+    services: &Services,
+    permissions: &[PermissionSettings],
+) {
+    let hold = |consumer: &mut Consumer| {
+        let mut sensitive = permissions.iter().filter(|it| it.sensitive);
+        let is_held = consumer.registration == Some(Registration::Unchecked)
+            && sensitive.any(|it| consumer.permissions.contains(&it.name));
+        if is_held {
+            consumer.registration = Some(Registration::Waiting);
+            consumer.enabled = false;
+        }
+        is_held
+    };
+    let held = async {
+        for mut consumer in services.store.unchecked_consumers().await? {
+            if hold(&mut consumer)
+                && let Updated::Updated(held) =
+                    services.store.update_consumer(&consumer.key, &hold).await?
+            {
+                tracing::warn!(consumer = %held.key, "waits for an operator: a permission of it is sensitive now");
+                let about = CommandRecord {
+                    consumer: Some(held.key.to_string()),
+                    members: Some("enabled registration".to_owned()),
+                    ..CommandRecord::counting("consumer_held", [])
+                };
+                record(services, about).await;
+            }
+        }
+        Ok::<_, StoreError>(())
+    };
+    if let Err(error) = held.await {
+        let error = causes(&error);
+        tracing::error!(
+            error,
+            "registration: consumers with a sensitive permission are looked for at the next start or reload"
+        );
     }
 }
 

@@ -14,7 +14,10 @@ fn users_are_disabled_and_their_sessions_ended_in_the_console() {
         .run(&format!("user sessions {} --json", user.id))
         .json();
     let members = Vec::from_iter(session.as_object().unwrap().keys());
-    assert_eq!(members, ["created_at", "expires_at", "browser", "system"]);
+    assert_eq!(
+        members,
+        ["created_at", "expires_at", "address", "browser", "system"]
+    );
     let asked = click(&operator, &page, "End all sessions");
     has(&asked.answer.text(), &["It ends 1 open session:"]);
     operator.confirm(&asked).answer.has_status(200);
@@ -48,7 +51,7 @@ fn stale_form_changes_nothing_and_links_to_its_user() {
     }
     // A login may replace the hash of the password, which must not prevent disabling the account.
     let asked = operator.open(&format!("/user/disable?id={}", user.id));
-    let passwd = ["user", "passwd", "ada", "--password-stdin"];
+    let passwd = ["user", "passwd", "ada", "--password-stdin", "--permanent"];
     proxy
         .command_with(&passwd, "another long pass phrase\n")
         .done();

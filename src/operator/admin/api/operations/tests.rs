@@ -204,7 +204,8 @@ fn described(operation: &ApiOperation, known: &Value) -> Value {
             _ => "application/json",
         };
         let content = json!({ kind: { "schema": reference("schemas", body) } });
-        described["requestBody"] = json!({ "required": body != OPTIONAL, "content": content });
+        described["requestBody"] =
+            json!({ "required": !OPTIONAL.contains(&body), "content": content });
     }
     described
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 
 use crate::{
-    oauth::compare::Parts,
+    oauth::compare::{ComparedPart, Parts, side_by_side},
     operator::{
         admin::console::{
             ConsoleRequest, Rejected, Result,
@@ -37,6 +37,8 @@ struct CallPage<'a> {
     facts: Vec<(&'static str, String)>,
     /// The base strings, which are of this call or of another one with the same mistake.
     texts: Vec<(&'static str, Parts)>,
+    /// Their decoded parts, side by side.
+    compared: Vec<ComparedPart>,
     are_of_another: bool,
     others: String,
 }
@@ -78,6 +80,7 @@ impl ConsoleRequest<'_> {
         let names = self.names(key.into_iter(), std::iter::empty()).await?;
         let texts = self.base_strings(one);
         let are_of_another = texts.as_ref().is_some_and(|(of, _)| *of != one.number);
+        let texts = texts.map_or_else(Vec::new, |(_, texts)| shown(&texts));
         let word = call.mistake();
         let page = CallPage {
             frame: self.shell.frame(call.called()),
@@ -92,7 +95,8 @@ impl ConsoleRequest<'_> {
             word,
             advice: advice(call),
             facts: facts(one),
-            texts: texts.map_or_else(Vec::new, |(_, texts)| shown(&texts)),
+            compared: side_by_side(&texts),
+            texts,
             are_of_another,
             others: path(
                 "/rejections",

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::{
-    oauth::compare::{Parts, marked},
+    oauth::compare::{ComparedPart, Parts, marked, side_by_side},
     operator::{
         admin::console::{
             ConsoleRequest, Rejected, Result,
@@ -34,7 +34,8 @@ struct Findings {
     lines: Vec<String>,
     /// Base strings, each with its title.
     texts: Vec<(&'static str, Parts)>,
-    parameters: Vec<[String; 2]>,
+    /// Their decoded parts, side by side.
+    compared: Vec<ComparedPart>,
 }
 
 impl ConsoleRequest<'_> {
@@ -156,7 +157,7 @@ fn findings(explained: Explained, signed: &str) -> Findings {
         class,
         verdict,
         lines,
+        compared: side_by_side(&texts),
         texts,
-        parameters: view.parameters,
     }
 }

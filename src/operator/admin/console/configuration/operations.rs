@@ -21,6 +21,16 @@ use crate::{
     },
 };
 
+/// The columns of the operations; the last one only if an operation has rules.
+const HEADS: [&str; 6] = [
+    "methods",
+    "path",
+    "permission",
+    "who may call",
+    "signatures",
+    "own rules",
+];
+
 #[derive(Template)]
 #[template(path = "console/operations.html")]
 struct OperationsPage<'a> {
@@ -33,6 +43,7 @@ struct OperationsPage<'a> {
     /// The consumers that a part of a name fits, if there are several.
     several: Vec<Named>,
     facts: Vec<(&'static str, String)>,
+    heads: &'static [&'static str],
     operations: Vec<OperationRow>,
     unlisted: Vec<Tag>,
 }
@@ -109,6 +120,7 @@ impl ConsoleRequest<'_> {
             signatures: enforcement(operation.enforce.unwrap_or(enforces)),
             rules: rules(operation).join("; "),
         };
+        let rows = Vec::from_iter(operations.listed().iter().map(row));
         let page = OperationsPage {
             frame: self.shell.frame("Operations"),
             fields: [
@@ -124,7 +136,11 @@ impl ConsoleRequest<'_> {
             outcome_for,
             several,
             facts,
-            operations: operations.listed().iter().map(row).collect(),
+            heads: match rows.iter().all(|row| row.rules.is_empty()) {
+                true => &HEADS[..5],
+                false => &HEADS,
+            },
+            operations: rows,
             unlisted: admitted(operations.unlisted()),
         };
         Ok(show(200, &page))

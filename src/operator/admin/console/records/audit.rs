@@ -190,8 +190,9 @@ impl ConsoleRequest<'_> {
         (since, until, problem)
     }
 
-    /// The key of a consumer, or the id of a user, that a filter of this name means: the only one whose name has the text,
-    /// else the text itself, which may be of a record that was removed; and all whose names have it, if they are several.
+    /// The key of a consumer, or the id of a user, that a filter of this name means: of the one with this key, id or name, else
+    /// of the only one that has the text in one of them, else the text itself, which may be of a record that was removed; and
+    /// all that have it, if they are several.
     pub(in crate::operator::admin::console) async fn meant(
         &self,
         filter: &str,
@@ -207,33 +208,36 @@ impl ConsoleRequest<'_> {
         };
         let found: Vec<(String, String)> = match filter {
             "consumer" => {
+                if let Ok(key) = text.parse()
+                    && manage.consumer(&key).await.is_ok()
+                {
+                    return Ok((Some(text), Vec::new()));
+                }
                 let found = manage.consumers(records, None, None, LISTED).await?;
                 let found = found.into_iter();
                 found.map(|it| (it.name, it.key.to_string())).collect()
             }
             _ => {
+                if let Ok(user) = manage.user(&text).await {
+                    return Ok((Some(user.id.to_string()), Vec::new()));
+                }
                 let found = manage.users(&records, None, LISTED).await?;
                 let found = found.into_iter();
                 found.map(|it| (it.name, it.id.to_string())).collect()
             }
         };
         let wanted = text.to_lowercase();
-        let is_id = found.iter().any(|(_, id)| *id == text);
-        let named = found
-            .into_iter()
-            .filter(|(name, _)| name.to_lowercase().contains(&wanted));
+        let has = |it: &str| it.to_lowercase().contains(&wanted);
+        let named = found.into_iter().filter(|(name, id)| has(name) || has(id));
         let named = named.map(|(name, id)| {
-            let tried = ["method", "path"].map(|name| (name, self.field(name)));
+            let tried = ["method", "path", "unused_for"].map(|name| (name, self.field(name)));
             let href = path(self.path, &[&tried[..], &[(filter, &*id)]].concat());
             Named {
-                name,
-                id,
                 href,
-                is_disabled: false,
-                contact: None,
+                ..Named::unregistered(&name, &id)
             }
         });
-        let mut named = Vec::from_iter(named.filter(|_| !is_id));
+        let mut named = Vec::from_iter(named);
         match named.len() {
             0 => Ok((Some(text), named)),
             1 => Ok((named.pop().map(|it| it.id), named)),

@@ -47,7 +47,7 @@ struct ConsumerPage<'a> {
     last_acts: Vec<(String, String, Moment)>,
     /// The link to all acts about it.
     acts: String,
-    key: &'a str,
+    consumer: &'a Consumer,
     state: Vec<Tag>,
     /// Signatures are enforced, not only observed.
     enforces: bool,
@@ -73,15 +73,10 @@ struct ConsumerPage<'a> {
     may_write: bool,
     /// The time at which the application had it, if it is one of the application.
     looked_up: Option<Moment>,
-    is_enabled: bool,
-    /// The user who manages it, and the sentence of the operator who decided.
+    /// The user who manages it.
     owner: Option<Named>,
-    decision: Option<String>,
-    /// The callbacks that its owner asks for.
-    asked_callbacks: String,
     /// An operator has to decide, or can.
     can_approve: bool,
-    is_unapproved: bool,
     can_decline: bool,
     /// `?key=` of this consumer.
     query: String,
@@ -155,7 +150,7 @@ impl ConsoleRequest<'_> {
                 })
                 .await?,
             acts: path("/audit", &[("consumer", key)]),
-            key,
+            consumer: &consumer,
             doors: accepts_tokens.then(|| self.admin.doors_of_day().of(key)),
             last_signed: last_signed.map(|at| self.moment(at)),
             state: self.state(&consumer),
@@ -181,7 +176,6 @@ impl ConsoleRequest<'_> {
             rejections: path("/rejections", &[("consumer", key)]),
             may_write: self.may_write() && looked_up_at.is_none(),
             looked_up: looked_up_at.map(|at| self.moment(at)),
-            is_enabled: consumer.enabled,
             owner: match &consumer.owner {
                 Some(owner) => {
                     let names = self.names(std::iter::empty(), [owner.as_str()].into_iter());
@@ -189,13 +183,10 @@ impl ConsoleRequest<'_> {
                 }
                 None => None,
             },
-            decision: consumer.decision.clone(),
-            asked_callbacks: consumer.asked_callbacks.join(", "),
             can_approve: consumer
                 .registration
                 .is_some_and(|it| it != Registration::Approved)
                 || !consumer.asked_callbacks.is_empty(),
-            is_unapproved: consumer.is_unapproved(),
             can_decline: consumer.registration == Some(Registration::Waiting)
                 || !consumer.asked_callbacks.is_empty(),
             query: path("", &[("key", key)]),

@@ -67,7 +67,9 @@ impl ConsoleRequest<'_> {
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
             let (manage, by) = (&self.backend.manage, self.actor());
-            manage.approve_consumer(&by, key, asked.guard()).await?;
+            manage
+                .approve_consumer(&by, key, asked.guard(), None)
+                .await?;
             return Ok(asked.done());
         }
         let mut effects = match asked.record.is_unapproved() {

@@ -1,6 +1,6 @@
 //! Access tokens: the list with its filters, and revocation.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, str::FromStr, time::Duration};
 
 use askama::Template;
 
@@ -14,7 +14,7 @@ use crate::{
     },
     provider::respond::OwnResponse,
     records::values::{
-        port::{RecordFilter, TokenFilter},
+        port::TokenFilter,
         record::{AccessToken, TokenBeginning},
     },
     telemetry::redact::RedactedToken,
@@ -30,6 +30,8 @@ struct TokensPage<'a> {
     /// The tokens that were just revoked.
     revoked: Option<String>,
     problem: Option<String>,
+    /// The consumers and users that a part of a name fits, if there are several.
+    several: Vec<Named>,
     fields: [InputField; 3],
     unused: String,
     revoke_all: Option<String>,
@@ -57,60 +59,21 @@ pub(in crate::operator::admin::console) struct TokenRow {
 }
 
 impl ConsoleRequest<'_> {
-    /// The filter of the query or the form. A consumer is its key, or a name or a part of either that no other one has, and a
-    /// user likewise.
-    async fn filter(&self) -> Result<TokenFilter> {
-        let manage = &self.backend.manage;
-        let mut filter = TokenFilter::default();
-        let (consumer, user) = (self.field("consumer"), self.field("user"));
-        if !consumer.is_empty() {
-            let known = match consumer.parse() {
-                Ok(key) => manage.consumer(&key).await.ok(),
-                Err(_) => None,
-            };
-            let found = match known {
-                Some(known) => vec![known],
-                None => {
-                    let part = RecordFilter {
-                        q: Some(consumer.to_owned()),
-                        ..RecordFilter::default()
-                    };
-                    manage.consumers(part, None, None, 2).await?
-                }
-            };
-            filter.consumer = match &found[..] {
-                [one] => Some(one.key.clone()),
-                [] => match consumer.parse() {
-                    // One that was removed may have been typed: its tokens are gone too.
-                    Ok(key) => Some(key),
-                    Err(_) => return Err(Rejected::Invalid("No consumer has this in its key, name or description.".to_owned())),
-                },
-                _ => return Err(Rejected::Invalid("Several consumers have this in key, name or description: write more of it, or the key.".to_owned())),
-            };
-        }
-        if !user.is_empty() {
-            filter.user = match manage.user(user).await {
-                Ok(user) => Some(user.id),
-                Err(error) if error.status() >= 500 => return Err(error.into()),
-                Err(error) => {
-                    let part = RecordFilter {
-                        q: Some(user.to_owned()),
-                        ..RecordFilter::default()
-                    };
-                    match (&manage.users(&part, None, 2).await?[..], user.parse()) {
-                        ([one], _) => Some(one.id.clone()),
-                        // One that was removed may have been typed.
-                        ([], Ok(id)) => Some(id),
-                        ([], Err(_)) => return Err(Rejected::Invalid(error.to_string())),
-                        _ => return Err(Rejected::Invalid(
-                            "Several users have this in name or id: write more of it, or the id."
-                                .to_owned(),
-                        )),
-                    }
-                }
-            };
-        }
-        Ok(filter)
+    /// The filter of the query or the form, and the records that its texts fit if they are several.
+    async fn filter(&self) -> Result<(TokenFilter, Vec<Named>)> {
+        let texts =
+            ["consumer", "user"].map(|name| Some(self.field(name)).filter(|it| !it.is_empty()));
+        let texts = texts.map(|text| text.map(str::to_owned));
+        let [consumer, user] = texts;
+        let (consumer, mut several) = self.meant("consumer", consumer).await?;
+        let (user, others) = self.meant("user", user).await?;
+        several.extend(others);
+        let filter = TokenFilter {
+            consumer: named(consumer, "No consumer has this in its key or name.")?,
+            user: named(user, "No user has this in name or id.")?,
+            ..TokenFilter::default()
+        };
+        Ok((filter, several))
     }
 
     /// The time without use that a filter asks for, or what is wrong with it.
@@ -143,11 +106,11 @@ impl ConsoleRequest<'_> {
 
     pub(in crate::operator::admin::console) async fn tokens(&self) -> Result<OwnResponse> {
         let (unused_for, mut problem) = self.unused_for();
-        let filter = match self.filter().await {
-            Ok(filter) => Some(filter),
+        let (filter, several) = match self.filter().await {
+            Ok((filter, several)) => (Some(filter), several),
             Err(Rejected::Invalid(text)) => {
                 problem = Some(text);
-                None
+                (None, Vec::new())
             }
             Err(other) => return Err(other),
         };
@@ -156,7 +119,7 @@ impl ConsoleRequest<'_> {
         let cursor = cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
         let after = cursor.and_then(|(used, token)| Some((UnixTime(used.parse().ok()?), token)));
         let manage = &self.backend.manage;
-        let found = match filter.filter(|_| problem.is_none()) {
+        let found = match filter.filter(|_| problem.is_none() && several.is_empty()) {
             Some(filter) => {
                 manage
                     .recent_tokens(filter, unused_for, after, LISTED)
@@ -177,6 +140,7 @@ impl ConsoleRequest<'_> {
             frame: self.shell.frame("Tokens"),
             revoked: self.revoked(),
             problem,
+            several,
             fields: [
                 InputField::line("consumer", "Consumer: key, or part of its name", consumer.1),
                 InputField::line("user", "User: id, or part of its name", user.1),
@@ -289,7 +253,11 @@ impl ConsoleRequest<'_> {
     /// Revokes all tokens of a filter.
     pub(in crate::operator::admin::console) async fn revoke_tokens(&self) -> Result<OwnResponse> {
         let (manage, by) = (&self.backend.manage, self.actor());
-        let (filter, unused_for) = (self.filter().await?, self.duration("unused_for")?);
+        let ((filter, several), unused_for) = (self.filter().await?, self.duration("unused_for")?);
+        if !several.is_empty() {
+            let text = "several consumers or users have this in their name; write more of it, or the key or id";
+            return Err(Rejected::Invalid(text.to_owned()));
+        }
         // What was typed may be a part of a name: the change is about the consumer and the user that it names now.
         let consumer = filter.consumer.as_ref().map(ToString::to_string);
         let user = filter.user.as_ref().map(ToString::to_string);
@@ -345,6 +313,13 @@ impl ConsoleRequest<'_> {
             ..PlannedChange::default()
         }))
     }
+}
+
+/// The key or the id that a text means, if it can be one.
+fn named<N: FromStr>(text: Option<String>, unknown: &str) -> Result<Option<N>> {
+    let read = text.map(|text| text.parse());
+    read.transpose()
+        .map_err(|_| Rejected::Invalid(unknown.to_owned()))
 }
 
 /// Leads to the page from which tokens were revoked, which says how many were.

@@ -1,7 +1,7 @@
 //! Changes of accounts. The form itself says what it ends: a password is not repeated on a further page.
 
 use askama::Template;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::change::{AskedChange, state_of_user};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
             page::{ConsoleFrame, InputField, InputKind, show},
             parts::{counted, path},
         },
-        manage::{ManageError, USER_FIELDS, new_user, view},
+        manage::{ManageError, RecordField, USER_FIELDS, new_user, view},
     },
     provider::{
         login::new_password::{self, Weakness},
@@ -54,11 +54,7 @@ impl ConsoleRequest<'_> {
                 }
             }
         };
-        let mut fields = Vec::from_iter(
-            USER_FIELDS
-                .iter()
-                .map(|field| InputField::for_record(field, self.field(field.name).to_owned())),
-        );
+        let mut fields = Vec::from_iter(USER_FIELDS.iter().map(|field| self.input(field)));
         let mut id = InputField::line("id", "Id", self.field("id"));
         "What the API sees of the user; without one a random one".clone_into(&mut id.help);
         fields.push(id);
@@ -80,10 +76,13 @@ impl ConsoleRequest<'_> {
 
     /// The user that was added, with a password that was made here, or why none was.
     async fn added(&self) -> Result<Result<(User, Option<Secret>), Problem>> {
-        let members = USER_FIELDS.iter().map(|field| field.name).chain(["id"]);
-        let members = members.filter(|name| !self.field(name).is_empty());
-        let members = members.map(|name| (name.to_owned(), Value::from(self.field(name))));
-        let user = new_user(Map::from_iter(members), self.now);
+        let sent = USER_FIELDS
+            .iter()
+            .map(|field| (field.name, field.value(self.field(field.name))));
+        let sent = sent.chain([("id", Value::from(self.field("id")))]);
+        let sent = sent.filter(|(name, _)| !self.field(name).is_empty());
+        let members = sent.map(|(name, value)| (name.to_owned(), value));
+        let user = new_user(members.collect(), self.now);
         let mut user = match user {
             Ok(user) => user,
             Err(error) => return Ok(Err(problem(error)?.into())),
@@ -165,8 +164,9 @@ impl ConsoleRequest<'_> {
                 Ok(Hashed { hash, random }) => {
                     let is_same = |now: &User| state_of_user(now) == state;
                     let (manage, by) = (&self.backend.manage, self.actor());
+                    let must_change = !self.field(MUST_CHANGE).is_empty();
                     manage
-                        .set_password(&by, &user, Some(&is_same), hash)
+                        .set_password(&by, &user, Some(&is_same), hash, must_change)
                         .await?;
                     if let Some(random) = random {
                         return Ok(self.hand_over_password(&user, &random));
@@ -183,7 +183,13 @@ impl ConsoleRequest<'_> {
                 .shell
                 .frame(format!("Set the password of {}", user.name)),
             csrf: self.csrf(&state),
-            fields: self.passwords(problem.as_ref()),
+            fields: {
+                let must_change = USER_FIELDS.iter().filter(|field| field.name == MUST_CHANGE);
+                let passwords = self.passwords(problem.as_ref()).into_iter();
+                passwords
+                    .chain(must_change.map(|field| self.input(field)))
+                    .collect()
+            },
             problem: problem.map(|it| it.text),
             may_be_random: true,
             effect: format!("It ends the old password and {open}. Access tokens stay valid."),
@@ -279,6 +285,15 @@ impl ConsoleRequest<'_> {
         Ok(self.confirm(&asked.planned(title, effects, "End the pauses")))
     }
 
+    /// The input of a field beside a new password. An operator's password is to be changed unless the form says otherwise.
+    fn input(&self, field: &RecordField) -> InputField {
+        let value = match self.form {
+            None if field.name == MUST_CHANGE => "1",
+            _ => self.field(field.name),
+        };
+        InputField::for_record(field, value.to_owned())
+    }
+
     /// A field as it was typed, with its white space.
     fn typed(&self, name: &str) -> &str {
         let form = self.form.as_ref().and_then(|form| form.field(name));
@@ -326,6 +341,9 @@ impl ConsoleRequest<'_> {
         fields.into_iter().chain(weak).collect()
     }
 }
+
+/// The box that has the user choose another password.
+const MUST_CHANGE: &str = "must_change_password";
 
 /// The box that lets a weak password be set.
 const WEAK: &str = "weak";

@@ -1,5 +1,7 @@
 //! Users: the list, one user, and what can be done with an account.
 
+use std::net::IpAddr;
+
 use askama::Template;
 
 use super::tokens::TokenRow;
@@ -50,12 +52,11 @@ struct UserPage<'a> {
     last_acts: Vec<(String, String, Moment)>,
     /// The link to all acts about it.
     acts: String,
-    id: &'a str,
+    user: &'a User,
     state: Tag,
     made: Moment,
     facts: Vec<(&'static str, String)>,
     may_write: bool,
-    is_enabled: bool,
     /// The pauses after failed logins: the number of addresses, and the end of the last one.
     pauses: Option<(String, Moment)>,
     /// `?id=` of this user.
@@ -71,6 +72,7 @@ struct UserPage<'a> {
 struct SessionRow {
     begun: Moment,
     ends: Moment,
+    address: IpAddr,
     browser: String,
     system: String,
 }
@@ -136,6 +138,7 @@ impl ConsoleRequest<'_> {
             SessionRow {
                 begun: self.moment(session.created_at),
                 ends: self.moment(session.expires_at),
+                address: session.address,
                 browser: text(&session.browser),
                 system: text(&session.system),
             }
@@ -158,12 +161,11 @@ impl ConsoleRequest<'_> {
                 })
                 .await?,
             acts: path("/audit", &[("user", id)]),
-            id,
+            user: &user,
             state: Tag::enabled(user.enabled),
             made: self.moment(user.created_at),
             facts: facts.collect(),
             may_write: self.may_write(),
-            is_enabled: user.enabled,
             pauses: pauses.map(|it| {
                 let addresses = match it.addresses {
                     1 => "1 address".to_owned(),

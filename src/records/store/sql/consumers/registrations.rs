@@ -112,6 +112,18 @@ impl Store {
         .await
     }
 
+    /// Lists the consumers of users that work and that no operator has approved.
+    pub async fn unchecked_consumers(&self) -> Result<Vec<Consumer>> {
+        let list =
+            "SELECT * FROM countersign.consumers WHERE registration = 'unchecked' ORDER BY key";
+        self.run(
+            "unchecked_consumers",
+            crate::records::store::sql::LIST,
+            async |tx| tx.rows(list, &[], rows::consumer).await,
+        )
+        .await
+    }
+
     /// Counts the consumers on which an operator has to decide.
     pub async fn count_undecided(&self) -> Result<u64> {
         let sql = format!("SELECT count(*) AS count FROM countersign.consumers WHERE {UNDECIDED}");

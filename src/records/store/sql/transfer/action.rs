@@ -201,12 +201,10 @@ async fn after(
                 // A file without a password says nothing about one that was set since.
                 None => true,
             };
-            let hash = match keeps_password {
-                true => found.password_hash.clone(),
-                false => user.password_hash.clone(),
-            };
+            let of = if keeps_password { found } else { &user };
             Record::User(User {
-                password_hash: hash,
+                password_hash: of.password_hash.clone(),
+                must_change_password: of.must_change_password,
                 created_at: found.created_at,
                 ..user
             })
