@@ -54,7 +54,7 @@ fn a_signed_call_reaches_the_api_with_the_users_identity() {
 fn a_bearer_token_takes_the_same_way() {
     let (api, issuer) = (Upstream::start(), Issuer::start());
     let config = format!(
-        "permission = [{{ name = 'a' }}]\noperations.forbidden_status = 403\n\
+        "permission = [{{ name = 'a' }}, {{ name = 'b' }}]\noperations.forbidden_status = 403\n\
          operation = [{{ path = '/a' }}, {{ path = '/b', permission = 'b' }}]\n{}",
         issuer.section("")
     );
