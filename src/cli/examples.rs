@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// A line that somebody would type, for each command.
-const EXAMPLES: [&str; 39] = [
+const EXAMPLES: [&str; 40] = [
     "countersign demo",
     "countersign serve --config /etc/countersign/config.toml",
     "countersign check --config /etc/countersign/config.toml",
@@ -43,6 +43,7 @@ const EXAMPLES: [&str; 39] = [
     "countersign man /usr/local/share/man/man1",
     "countersign sign GET https://api.example.com/members/1 --consumer-key printer --consumer-secret @secret --curl",
     "countersign explain --request request.http --consumer-secret @secret --token-secret @token-secret",
+    "countersign lti-key-sign launch.jwt",
 ];
 
 /// Adds the examples to the definition of the command line.

@@ -14,6 +14,7 @@ mod examples;
 pub mod explain;
 mod field_options;
 pub mod health;
+mod lti_key_sign;
 mod marks;
 mod named;
 pub mod output;
@@ -129,6 +130,8 @@ enum Command {
         #[command(flatten)]
         config: ConfigArgs,
     },
+    /// Checks that a platform of LTI 1.3 has the secret of a key of LTI 1.1, by its claim oauth_consumer_key_sign
+    LtiKeySign(lti_key_sign::Args),
 }
 
 /// The commands of each group, as the help lists them.
@@ -137,7 +140,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Operate", &["status", "health", "why"]),
     ("Records", &["consumer", "user", "token"]),
     ("Store", &["export", "import", "rekey"]),
-    ("Develop", &["sign", "explain"]),
+    ("Develop", &["sign", "explain", "lti-key-sign"]),
     ("Shell", &["completions", "man", "help"]),
 ];
 
@@ -231,6 +234,7 @@ impl Command {
                 args.run(&Clock::system(), &mut *lookup(config), &mut io::stdin())
             }
             Self::Explain { args, config } => args.run(&mut *lookup(config), &mut io::stdin()),
+            Self::LtiKeySign(args) => args.run(),
         }
     }
 }

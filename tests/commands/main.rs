@@ -9,6 +9,7 @@ mod text;
 mod consumers;
 mod failures;
 mod guides;
+mod lti_key_sign;
 mod manual;
 mod paths;
 mod rekey;

@@ -11,6 +11,7 @@ mod developer_links;
 mod error;
 mod input;
 pub(crate) mod line;
+mod lti_key_sign;
 pub(crate) mod member_names;
 mod record_fields;
 mod registrations;
@@ -33,6 +34,7 @@ pub use self::{
     consumers::{SECRET_ROTATED, check_secret, new_consumer, patched},
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},
+    lti_key_sign::{KeySignError, LaunchClaims},
     record_fields::{
         CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_items, check_members,
     },
