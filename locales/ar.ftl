@@ -259,6 +259,8 @@ developer-check-unreadable = لا يمكن قراءة هذا.
 developer-check-other = هذا الطلب يخص تطبيقًا آخر.
 developer-check-busy = تُفحص الآن طلبات كثيرة جدًا. حاول مرة أخرى بعد بضع ثوانٍ.
 
+collections-text = طلبات لتجربته، لبرنامجي Bruno وPostman. لا يحتوي الملف على أي سر: اكتب سرك في متغيراته.
+
 register-title = مفاتيح تطبيقاتك
 register-text = بمفتاح خاص به، يستطيع تطبيق تكتبه أن يستدعي { $service }.
 register-none = ليس لديك أي مفتاح.
@@ -291,6 +293,11 @@ register-end = إنهاء المفتاح
 register-keep = الإبقاء على المفتاح
 register-end-title = هل تريد إنهاء مفتاح { $consumer }؟
 register-end-text = ينتهي كل وصوله فورًا، لجميع المستخدمين. لا يمكن استعادة المفتاح.
+register-token = إنشاء رمز وصول لنفسك
+register-token-title = رمز الوصول الخاص بك إلى { $consumer }
+register-token-text = به يتصرف التطبيق نيابةً عنك كما لو أنك سمحت له. الرمز الجديد ينهي الرمز السابق، ويمكنك إنهاؤه أيضًا من صفحة التطبيقات المتصلة.
+register-token-permits = سيتمكن من
+register-token-name = رمز الوصول
 register-invalid = صحّح ما يلي وأرسله مرة أخرى:
 register-taken = تطبيق آخر يحمل هذا الاسم. اختر اسمًا آخر.
 register-too-many = هناك مفاتيح كثيرة جدًا حاليًا. أنهِ مفتاحًا لا تحتاجه، أو حاول مرة أخرى غدًا.

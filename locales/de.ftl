@@ -217,6 +217,8 @@ developer-check-unreadable = Das kann nicht gelesen werden.
 developer-check-other = Diese Anfrage nennt eine andere Anwendung.
 developer-check-busy = Im Moment werden zu viele Anfragen geprüft. Versuchen Sie es in ein paar Sekunden noch einmal.
 
+collections-text = Anfragen zum Ausprobieren, für Bruno und Postman. Die Datei enthält kein Geheimnis: Tragen Sie Ihres in ihre Variablen ein.
+
 register-title = Ihre Anwendungsschlüssel
 register-text = Mit einem eigenen Schlüssel kann eine Anwendung, die Sie schreiben, { $service } aufrufen.
 register-none = Sie haben keinen Schlüssel.
@@ -249,6 +251,11 @@ register-end = Schlüssel beenden
 register-keep = Schlüssel behalten
 register-end-title = Den Schlüssel von { $consumer } beenden?
 register-end-text = Aller Zugriff der Anwendung endet sofort, für alle Benutzer. Der Schlüssel kommt nicht zurück.
+register-token = Ein Zugriffstoken für sich selbst erzeugen
+register-token-title = Ihr Zugriffstoken von { $consumer }
+register-token-text = Damit handelt die Anwendung in Ihrem Namen, als hätten Sie es ihr erlaubt. Ein neues beendet das vorige; auch unter „Verbundene Anwendungen“ können Sie es beenden.
+register-token-permits = Damit kann sie
+register-token-name = Zugriffstoken
 register-invalid = Berichtigen Sie das und senden Sie es noch einmal:
 register-taken = Eine andere Anwendung hat diesen Namen. Wählen Sie einen anderen.
 register-too-many = Es gibt im Moment zu viele Schlüssel. Beenden Sie einen, den Sie nicht brauchen, oder versuchen Sie es morgen wieder.

@@ -258,6 +258,9 @@ developer-check-unreadable = This cannot be read.
 developer-check-other = This request names another consumer.
 developer-check-busy = Too many requests are checked at the moment. Try again in a few seconds.
 
+# Files with requests for the tools Bruno and Postman, on pages for developers.
+collections-text = Requests with which you can try it, for Bruno and Postman. No secret is in the file: write yours into its variables.
+
 # The page on which a user asks for the keys of applications, and manages them.
 register-title = Your application keys
 register-text = With a key of its own, an application that you write can call { $service }.
@@ -293,6 +296,12 @@ register-end = End the key
 register-keep = Keep the key
 register-end-title = End the key of { $consumer }?
 register-end-text = All its access ends at once, for every user. Nothing brings the key back.
+# An access token that developers make for themselves. register-token is a button; register-token-permits is a heading before permissions.
+register-token = Make an access token for yourself
+register-token-title = Your access token of { $consumer }
+register-token-text = With it, the application acts for you as if you had allowed it. A new one ends the one before; Connected applications ends it too.
+register-token-permits = It will be able to
+register-token-name = Access token
 # Details in English follow.
 register-invalid = Correct this and send it again:
 register-taken = Another application has this name. Choose another one.

@@ -220,6 +220,8 @@ developer-check-unreadable = No se puede leer.
 developer-check-other = Esta solicitud nombra otra aplicación.
 developer-check-busy = En este momento se comprueban demasiadas solicitudes. Vuelva a intentarlo en unos segundos.
 
+collections-text = Solicitudes para probarlo, para Bruno y Postman. El archivo no contiene ningún secreto: escriba el suyo en sus variables.
+
 register-title = Las claves de sus aplicaciones
 register-text = Con una clave propia, una aplicación que usted escriba puede llamar a { $service }.
 register-none = No tiene ninguna clave.
@@ -252,6 +254,11 @@ register-end = Eliminar la clave
 register-keep = Conservar la clave
 register-end-title = ¿Eliminar la clave de { $consumer }?
 register-end-text = Todo su acceso termina enseguida, para todos los usuarios. La clave no se puede recuperar.
+register-token = Crear un token de acceso para usted
+register-token-title = Su token de acceso de { $consumer }
+register-token-text = Con él, la aplicación actúa en su nombre como si usted lo hubiera permitido. Uno nuevo pone fin al anterior; también puede ponerle fin en la página de aplicaciones conectadas.
+register-token-permits = Podrá
+register-token-name = Token de acceso
 register-invalid = Corrija esto y envíelo de nuevo:
 register-taken = Otra aplicación tiene este nombre. Elija otro.
 register-too-many = Hay demasiadas claves en este momento. Elimine una que no necesite, o inténtelo de nuevo mañana.

@@ -220,6 +220,8 @@ developer-check-unreadable = Impossible de lire cela.
 developer-check-other = Cette requête nomme une autre application.
 developer-check-busy = Trop de requêtes sont vérifiées en ce moment. Réessayez dans quelques secondes.
 
+collections-text = Des requêtes pour l’essayer, pour Bruno et Postman. Le fichier ne contient aucun secret : écrivez le vôtre dans ses variables.
+
 register-title = Les clés de vos applications
 register-text = Avec sa propre clé, une application que vous écrivez peut appeler { $service }.
 register-none = Vous n’avez aucune clé.
@@ -252,6 +254,11 @@ register-end = Supprimer la clé
 register-keep = Garder la clé
 register-end-title = Supprimer la clé de { $consumer } ?
 register-end-text = Tous ses accès prennent fin aussitôt, pour tous les utilisateurs. La clé ne peut pas être rétablie.
+register-token = Créer un jeton d’accès pour vous-même
+register-token-title = Votre jeton d’accès de { $consumer }
+register-token-text = Avec lui, l’application agit en votre nom comme si vous l’aviez autorisée. Un nouveau jeton met fin au précédent ; vous pouvez aussi y mettre fin sur la page des applications connectées.
+register-token-permits = Elle pourra
+register-token-name = Jeton d’accès
 register-invalid = Corrigez ceci et envoyez de nouveau :
 register-taken = Une autre application porte ce nom. Choisissez-en un autre.
 register-too-many = Il y a trop de clés en ce moment. Supprimez-en une dont vous n’avez pas besoin, ou réessayez demain.

@@ -171,6 +171,8 @@ developer-check-unreadable = これは読み取れません。
 developer-check-other = このリクエストは別のアプリケーションのものです。
 developer-check-busy = 現在、確認中のリクエストが多すぎます。数秒後にもう一度お試しください。
 
+collections-text = 試すためのリクエスト集です（Bruno 用と Postman 用）。ファイルにシークレットは含まれません。変数に自分のシークレットを入力してください。
+
 register-title = アプリケーションのキー
 register-text = 専用のキーがあれば、あなたが作るアプリケーションから { $service } を呼び出せます。
 register-none = キーはありません。
@@ -203,6 +205,11 @@ register-end = キーを終了
 register-keep = キーを残す
 register-end-title = { $consumer } のキーを終了しますか？
 register-end-text = すべてのユーザーについて、アクセスがただちに終了します。キーは元に戻せません。
+register-token = 自分用のアクセストークンを作成
+register-token-title = { $consumer } のあなたのアクセストークン
+register-token-text = これを使うと、許可した場合と同じように、アプリケーションがあなたに代わって操作します。新しく作成すると前のものは無効になります。連携中のアプリケーションのページでも無効にできます。
+register-token-permits = できること
+register-token-name = アクセストークン
 register-invalid = 次の点を直して、もう一度送信してください:
 register-taken = この名前は別のアプリケーションが使っています。別の名前を選んでください。
 register-too-many = 現在、キーが多すぎます。不要なキーを終了するか、明日もう一度お試しください。

@@ -171,6 +171,8 @@ developer-check-unreadable = 읽을 수 없습니다.
 developer-check-other = 이 요청은 다른 앱의 것입니다.
 developer-check-busy = 지금 확인 중인 요청이 너무 많습니다. 몇 초 후에 다시 시도하세요.
 
+collections-text = 시험해 볼 수 있는 요청 모음입니다(Bruno용, Postman용). 파일에는 비밀 값이 없습니다. 변수에 직접 입력하세요.
+
 register-title = 내 앱 키
 register-text = 전용 키가 있으면 직접 만든 앱에서 { $service }을(를) 호출할 수 있습니다.
 register-none = 키가 없습니다.
@@ -203,6 +205,11 @@ register-end = 키 종료
 register-keep = 키 유지
 register-end-title = { $consumer }의 키를 종료할까요?
 register-end-text = 모든 사용자에 대한 접근이 즉시 끝납니다. 키는 되돌릴 수 없습니다.
+register-token = 내 액세스 토큰 만들기
+register-token-title = { $consumer }의 내 액세스 토큰
+register-token-text = 이 토큰이 있으면 허용했을 때와 똑같이 앱이 나를 대신해 작업할 수 있습니다. 새로 만들면 이전 토큰은 종료됩니다. 연결된 앱 페이지에서도 종료할 수 있습니다.
+register-token-permits = 할 수 있는 일
+register-token-name = 액세스 토큰
 register-invalid = 다음을 고쳐 다시 보내세요:
 register-taken = 다른 앱이 이 이름을 사용합니다. 다른 이름을 선택하세요.
 register-too-many = 지금은 키가 너무 많습니다. 필요 없는 키를 종료하거나 내일 다시 시도하세요.

@@ -220,6 +220,8 @@ developer-check-unreadable = Isto não pode ser lido.
 developer-check-other = Esta requisição nomeia outro aplicativo.
 developer-check-busy = Há requisições demais sendo verificadas no momento. Tente novamente em alguns segundos.
 
+collections-text = Requisições para experimentar, para Bruno e Postman. O arquivo não contém nenhum segredo: escreva o seu nas variáveis.
+
 register-title = As chaves dos seus aplicativos
 register-text = Com uma chave própria, um aplicativo que você escreve pode chamar { $service }.
 register-none = Você não tem nenhuma chave.
@@ -252,6 +254,11 @@ register-end = Encerrar a chave
 register-keep = Manter a chave
 register-end-title = Encerrar a chave de { $consumer }?
 register-end-text = Todo o acesso dele termina na hora, para todos os usuários. A chave não pode ser recuperada.
+register-token = Criar um token de acesso para você
+register-token-title = Seu token de acesso de { $consumer }
+register-token-text = Com ele, o aplicativo age em seu nome como se você tivesse permitido. Um novo encerra o anterior; você também pode encerrá-lo na página de aplicativos conectados.
+register-token-permits = Ele poderá
+register-token-name = Token de acesso
 register-invalid = Corrija isto e envie de novo:
 register-taken = Outro aplicativo tem este nome. Escolha outro.
 register-too-many = Há chaves demais no momento. Encerre uma de que não precisa, ou tente de novo amanhã.

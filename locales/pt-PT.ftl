@@ -220,6 +220,8 @@ developer-check-unreadable = Isto não pode ser lido.
 developer-check-other = Este pedido nomeia outra aplicação.
 developer-check-busy = Neste momento estão a ser verificados demasiados pedidos. Tente novamente dentro de alguns segundos.
 
+collections-text = Pedidos para experimentar, para Bruno e Postman. O ficheiro não contém nenhum segredo: escreva o seu nas variáveis.
+
 register-title = As chaves das suas aplicações
 register-text = Com uma chave própria, uma aplicação que escreva pode chamar { $service }.
 register-none = Não tem nenhuma chave.
@@ -252,6 +254,11 @@ register-end = Terminar a chave
 register-keep = Manter a chave
 register-end-title = Terminar a chave de { $consumer }?
 register-end-text = Todo o acesso dela termina de imediato, para todos os utilizadores. A chave não pode ser recuperada.
+register-token = Criar um token de acesso para si
+register-token-title = O seu token de acesso de { $consumer }
+register-token-text = Com ele, a aplicação age em seu nome como se o tivesse permitido. Um novo termina o anterior; também pode terminá-lo na página de aplicações ligadas.
+register-token-permits = Poderá
+register-token-name = Token de acesso
 register-invalid = Corrija isto e envie de novo:
 register-taken = Outra aplicação tem este nome. Escolha outro.
 register-too-many = Há demasiadas chaves neste momento. Termine uma de que não precisa, ou tente de novo amanhã.

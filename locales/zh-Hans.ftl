@@ -171,6 +171,8 @@ developer-check-unreadable = 无法读取此内容。
 developer-check-other = 此请求属于另一个应用。
 developer-check-busy = 目前正在检查的请求太多。请在几秒钟后重试。
 
+collections-text = 用于试用的请求集，适用于 Bruno 和 Postman。文件中没有密钥：请将您的密钥填入变量。
+
 register-title = 您的应用键
 register-text = 有了自己的键，您编写的应用就可以调用 { $service }。
 register-none = 您没有键。
@@ -203,6 +205,11 @@ register-end = 终止键
 register-keep = 保留键
 register-end-title = 要终止 { $consumer } 的键吗？
 register-end-text = 它对所有用户的访问立即终止，键无法恢复。
+register-token = 为自己创建访问令牌
+register-token-title = 您的 { $consumer } 访问令牌
+register-token-text = 使用此令牌，该应用可以代表您操作，如同您已允许它一样。新令牌会使之前的令牌失效；您也可以在已连接的应用页面上将其撤销。
+register-token-permits = 它将能够
+register-token-name = 访问令牌
 register-invalid = 请更正以下内容后重新发送：
 register-taken = 另一个应用已使用此名称，请另选一个。
 register-too-many = 目前键过多。请终止一个不需要的键，或明天再试。

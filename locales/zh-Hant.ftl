@@ -171,6 +171,8 @@ developer-check-unreadable = 無法讀取此內容。
 developer-check-other = 此請求屬於另一個應用程式。
 developer-check-busy = 目前正在檢查的請求太多。請在幾秒鐘後重試。
 
+collections-text = 用於試用的請求集，適用於 Bruno 和 Postman。檔案中沒有密鑰：請將您的密鑰填入變數。
+
 register-title = 您的應用程式金鑰代號
 register-text = 有了自己的金鑰代號，您編寫的應用程式就可以呼叫 { $service }。
 register-none = 您沒有金鑰代號。
@@ -203,6 +205,11 @@ register-end = 終止金鑰代號
 register-keep = 保留金鑰代號
 register-end-title = 要終止 { $consumer } 的金鑰代號嗎？
 register-end-text = 它對所有使用者的存取立即終止，金鑰代號無法復原。
+register-token = 為自己建立存取權杖
+register-token-title = 您的 { $consumer } 存取權杖
+register-token-text = 使用此權杖，這個應用程式可以代表您操作，如同您已允許它一樣。新權杖會使先前的權杖失效；您也可以在已連結的應用程式頁面上將其撤銷。
+register-token-permits = 它將能夠
+register-token-name = 存取權杖
 register-invalid = 請更正以下內容後重新傳送：
 register-taken = 另一個應用程式已使用此名稱，請另選一個。
 register-too-many = 目前金鑰代號過多。請終止一個不需要的金鑰代號，或明天再試。

@@ -18,3 +18,4 @@ pub mod rate;
 pub mod secret;
 pub mod settings;
 pub mod tls;
+pub mod zip;

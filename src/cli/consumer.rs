@@ -1,6 +1,11 @@
 //! `consumer`: the life of a consumer.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::{
+    collections::HashMap,
+    io::{self, Write as _},
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
@@ -13,13 +18,13 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
-    base::{clock::parse_duration, names::ConsumerKey, secret::Secret},
+    base::{clock::parse_duration, names::ConsumerKey, new_file::create_new, secret::Secret},
     oauth::Deviation,
     operator::manage::{self, ManageError, check_secret, view},
-    provider::issue::callback,
+    provider::{collection::Tool, issue::callback},
     records::values::{port::RecordFilter, record::Consumer},
     request::verify::settings::Enforcement,
-    run::app,
+    run::app::{self, live},
     telemetry::calls::facts::Door,
 };
 
@@ -129,6 +134,9 @@ pub(super) struct AddArgs {
     /// Its secret, @FILE, or - for standard input [default: a random one]
     #[arg(long, allow_hyphen_values = true)]
     secret: Option<SecretArg>,
+    /// Write collections of requests for Bruno and Postman into this directory, without any secret
+    #[arg(long, value_name = "DIRECTORY")]
+    collections: Option<PathBuf>,
     #[command(flatten)]
     fields: FieldArgs<ConsumerRecord, true>,
 }
@@ -344,6 +352,7 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
     let AddArgs {
         key,
         secret,
+        collections,
         fields,
     } = arguments;
     let mut members = fields.members()?;
@@ -362,6 +371,18 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
     let consumer = manage::new_consumer(members, secret, context.now)?;
     let registered = context.manage()?.add_consumer(&context.actor, consumer);
     let registered = registered.await?;
+    if let Some(directory) = collections {
+        let rules = live::collections(&context.config, app::first(&context.config.listen.address));
+        for file in Tool::ALL.map(|tool| rules.collection(tool, &registered)) {
+            let path = directory.join(file.file_name);
+            let written = create_new(&path).and_then(|mut new| new.write_all(&file.content));
+            // The secret is shown this once, whatever becomes of the file.
+            match written {
+                Ok(()) => context.note(&format!("wrote {}", path.display())),
+                Err(error) => context.warn(&format!("--collections: {}: {error}", path.display())),
+            }
+        }
+    }
     let text = format!(
         "Registered {}. Its secret is shown this once.",
         registered.name

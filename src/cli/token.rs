@@ -19,7 +19,7 @@ use crate::{
 /// The commands for access tokens.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Issues an access token and prints it with its secret
+    /// Issues an access token, also a developer's for their own consumer, and prints it with its secret
     Issue(IssueArgs),
     /// Lists access tokens, revoked and expired ones too, without their secrets
     List {

@@ -48,6 +48,7 @@ mod provider {
     pub(crate) mod accessibility;
     mod appearance;
     mod callbacks;
+    mod collections;
     mod consent;
     mod cors;
     mod error_pages;

@@ -146,6 +146,7 @@ fn every_link_that_is_not_valid_gets_the_same_response() {
         format!("{path}&link={short}%00"),
         format!("{path}&link=%3Cscript%3E"),
         format!("{path}&consumer={}", other.key),
+        format!("{path}&link={short}{altered}&collection=postman"),
     ] {
         assert_eq!(refusal(&service.open(&link)), expected, "{link}");
     }

@@ -30,6 +30,12 @@ fn a_token_has_the_permissions_asked_for_or_all_of_its_consumer() {
 }
 
 #[test]
+fn the_help_says_that_a_developer_needs_no_browser_flow() {
+    let help = workspace().run("token issue --help").done().stdout;
+    has(&help, &["a developer's for their own consumer"]);
+}
+
+#[test]
 fn a_token_lives_as_long_as_the_configuration_says() {
     let workspace = workspace();
     let issue = "token issue --consumer c --user alice";

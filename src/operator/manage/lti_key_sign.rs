@@ -52,7 +52,9 @@ pub enum KeySignError {
     #[error("these are not the claims of a launch with the claim lti1p1")]
     Claims(#[source] serde_json::Error),
     /// There is more than one audience, and none is the authorized party.
-    #[error("aud has several values, and azp is not one of them, so that the client_id is not known")]
+    #[error(
+        "aud has several values, and azp is not one of them, so that the client_id is not known"
+    )]
     Client,
     /// A value has the separator in it.
     #[error("{0} has an & in it, so that the proof would fit other claims too")]

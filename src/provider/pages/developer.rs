@@ -223,6 +223,9 @@ impl PageRequest<'_> {
         let consumer = consumer.ok_or_else(unknown)?;
         rates.unknown.withdrawn(&attempt, self.now);
         rates.pages.count(&key, PAGES)?;
+        if let Some(file) = self.collection(&consumer)? {
+            return Ok(file);
+        }
         let here = format!(
             "{}&{PARAMETER}={}",
             self.frame.link("developer"),

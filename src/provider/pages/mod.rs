@@ -31,6 +31,7 @@ use crate::{
     },
     oauth::ProtocolParameter,
     provider::{
+        collection::{CollectionRules, Tool},
         endpoints::scope::ScopeSettings,
         issue::callback::{self, ESCAPED, OOB},
         login::{
@@ -53,7 +54,7 @@ use crate::{
         route::{self, FlowPath, FlowPaths, Page},
         verify::settings::TokenSettings,
     },
-    telemetry::calls::rejections::Rejections,
+    telemetry::{calls::rejections::Rejections, metrics::Verdict},
     wire::{server::request::RequestBody, url::origin::Origin},
 };
 
@@ -68,6 +69,7 @@ pub(crate) mod form;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod login;
+mod own_token;
 mod password;
 mod preview;
 mod registration;
@@ -118,6 +120,8 @@ pub struct PageRules {
     pub gives_display_name: bool,
     /// Checks the requests of developers; `None`: `signature.advice` is off, and so are their pages.
     pub signature_check: Option<Arc<dyn ChecksSignatures>>,
+    /// The facts that collections for developers have.
+    pub collections: CollectionRules,
 }
 
 /// A text of the operator or of a consumer, in the language of the page or in its own.
@@ -349,6 +353,19 @@ impl PageRequest<'_> {
             found = found.or(other);
         }
         Ok(found)
+    }
+
+    /// The collection of a consumer, if the address names a tool.
+    fn collection(&self, consumer: &Consumer) -> Result<Option<OwnResponse>, PageError> {
+        let tool = self.parameter("collection")?;
+        let Some(tool) = tool.as_deref().and_then(Tool::named) else {
+            return Ok(None);
+        };
+        let file = self.pages.rules.collections.collection(tool, consumer);
+        let mut response = OwnResponse::new(200, file.content_type, file.content, Verdict::Page);
+        response.fields.extend(Theme::plain().fields("", None));
+        let disposition = format!("attachment; filename=\"{}\"", file.file_name);
+        Ok(Some(response.field("Content-Disposition", disposition)))
     }
 
     /// A field of the form; `None` for GET and HEAD.

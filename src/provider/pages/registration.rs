@@ -99,6 +99,10 @@ struct OwnPage<'a> {
     shows_rejections: bool,
     /// The values of the forms that make a new secret, change the callbacks, and lead to the rejected calls.
     csrf: [String; 3],
+    /// This page.
+    page: String,
+    /// The page that asks whether to make a token, if its owner may.
+    token: Option<String>,
     /// The page that asks whether to end it.
     end: String,
 }
@@ -138,6 +142,8 @@ struct RegisteredPage<'a> {
     consumer: &'a Consumer,
     secret: &'a str,
     waits: bool,
+    /// The page of the consumer.
+    page: String,
     /// The addresses of the flow by their English names.
     addresses: [(&'static str, String); 3],
 }
@@ -177,6 +183,10 @@ impl PageRequest<'_> {
             Some("rotate") => self.rotate_own(&here, key).await,
             Some("callbacks") => self.change_callbacks(&here, key).await,
             Some("rejections") => self.lead_to_rejections(&here, key).await,
+            Some("token") => {
+                let page = own_page(&here, "of", key);
+                self.make_own_token(&here, page, key).await
+            }
             Some("end") => self.end_own(&here, key).await,
             Some(_) => Err(PageError::Malformed("error-malformed-form").into()),
             None => {
@@ -185,13 +195,22 @@ impl PageRequest<'_> {
                     Ok(caller) => caller,
                     Err(login) => return Ok(login),
                 };
-                match (self.parameter("of")?, self.parameter("end")?) {
-                    (None, None) => self.own_consumers(&here, &caller, None).await,
-                    (Some(key), _) => {
+                let named = |name| self.parameter(name);
+                match (named("of")?, named("token")?, named("end")?) {
+                    (None, None, None) => self.own_consumers(&here, &caller, None).await,
+                    (Some(key), ..) => {
                         let consumer = self.own(&caller, &key).await?;
-                        Ok(self.own_consumer(&here, &caller, &consumer, None))
+                        match self.collection(&consumer)? {
+                            Some(file) => Ok(file),
+                            None => Ok(self.own_consumer(&here, &caller, &consumer, None)),
+                        }
                     }
-                    (None, Some(key)) => {
+                    (None, Some(key), _) => {
+                        let consumer = self.own(&caller, &key).await?;
+                        let page = own_page(&here, "of", &key);
+                        self.ask_own_token(&here, page, &caller, &consumer)
+                    }
+                    (None, None, Some(key)) => {
                         let consumer = self.own(&caller, &key).await?;
                         Ok(self.page(&EndPage {
                             frame: self.frame,
@@ -212,7 +231,12 @@ impl PageRequest<'_> {
     }
 
     /// The user who sent the form that does `act` to a consumer.
-    async fn owner(&self, act: &str, key: &str, here: &str) -> Result<LoggedIn, Failure> {
+    pub(super) async fn owner(
+        &self,
+        act: &str,
+        key: &str,
+        here: &str,
+    ) -> Result<LoggedIn, Failure> {
         self.sender(FormPurpose::Register, &format!("{act} {key}"), here)
             .await
     }
@@ -232,7 +256,7 @@ impl PageRequest<'_> {
     }
 
     /// A consumer of this user.
-    async fn own(&self, caller: &LoggedIn, key: &str) -> Result<Consumer, Failure> {
+    pub(super) async fn own(&self, caller: &LoggedIn, key: &str) -> Result<Consumer, Failure> {
         let unknown = || Failure::from(PageError::ApplicationUnknown);
         let key: ConsumerKey = key.parse().map_err(|_| unknown())?;
         let found = self.store().consumer(&key).await?;
@@ -308,6 +332,8 @@ impl PageRequest<'_> {
             problem,
             shows_rejections: self.pages.rules.signature_check.is_some(),
             csrf: acts.map(|act| self.value(caller, act, key)),
+            page: own_page(here, "of", key),
+            token: (self.makes_own_token(consumer)).then(|| own_page(here, "token", key)),
             end: own_page(here, "end", key),
         };
         OwnResponse::page(self.frame, status, &template, "")
@@ -573,7 +599,7 @@ impl PageRequest<'_> {
         self.keep(self.record_of(event, caller, consumer)?).await
     }
 
-    fn record_of(
+    pub(super) fn record_of(
         &self,
         event: &str,
         caller: &LoggedIn,
@@ -595,7 +621,7 @@ impl PageRequest<'_> {
         })
     }
 
-    async fn keep(&self, record: CommandRecord) -> Result<(), Failure> {
+    pub(super) async fn keep(&self, record: CommandRecord) -> Result<(), Failure> {
         self.store().record_command(self.now, &record).await?;
         self.pages.services.feed.follow().await?;
         Ok(())
@@ -614,6 +640,7 @@ impl PageRequest<'_> {
             consumer,
             secret: &consumer.secret.expose_text(),
             waits: consumer.is_unapproved(),
+            page: own_page(&self.frame.link("register"), "of", consumer.key.as_str()),
             addresses: calls
                 .map(|(name, call)| (name, format!("{base}{}", self.flow.best_of(call)))),
         })

@@ -81,6 +81,8 @@ section! {
         per_user: NonZeroU32 = 5, reload;
         /// The consumers that all users together ask for within 24 hours.
         per_day: NonZeroU32 = 100, reload;
+        /// A user gets an access token of a consumer of their own that works, for themselves and without the consent page.
+        own_token: bool = false, reload;
     }
 }
 

@@ -394,6 +394,8 @@ pub enum TokenBeginning {
     Consent,
     /// The operator issued it, without asking the user.
     Issued,
+    /// The owner of the consumer made it for themselves.
+    Own,
     /// It is from another system.
     #[default]
     Imported,

@@ -151,6 +151,13 @@ impl FlowPaths {
         }
     }
 
+    /// The authorization page, as [`Self::best_of`] has it, up to the token in its query.
+    pub fn authorization_page(&self) -> String {
+        let page = self.best_of(ServiceCall::Page(Page::Authorize));
+        let joint = if page.contains('?') { '&' } else { '?' };
+        format!("{page}{joint}oauth_token=")
+    }
+
     /// `service.path` with the mode of the call.
     fn by_mode(&self, call: ServiceCall) -> String {
         format!(

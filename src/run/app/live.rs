@@ -16,6 +16,7 @@ use crate::{
         manage::{Management, RecordDefaults},
     },
     provider::{
+        collection::CollectionRules,
         endpoints::{Endpoints, TOKEN_TYPE},
         login::header::UserHeaders,
         pages::{PageRules, Pages, cookie_names},
@@ -77,7 +78,12 @@ pub fn live(
         }),
         clock: services.clock.clone(),
     };
-    let mut pages = page_rules(config, &origins, Arc::clone(&theme));
+    let mut pages = page_rules(
+        config,
+        &origins,
+        Arc::clone(&theme),
+        collections(config, listener),
+    );
     pages.sunset.clone_from(&sunset);
     if config.signature.advice != Advice::Off {
         pages.signature_check = Some(Arc::new(DeveloperCheck {
@@ -230,7 +236,22 @@ pub fn theme(config: &Config, listener: SocketAddr) -> Result<Theme, PageFileErr
     })
 }
 
-fn page_rules(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> PageRules {
+/// The facts that collections of requests have.
+pub fn collections(config: &Config, listener: SocketAddr) -> CollectionRules {
+    CollectionRules {
+        base: config.base_url(listener),
+        flow: config.flow_paths(),
+        api_url: config.trial_url(listener),
+        methods: config.signature.methods,
+    }
+}
+
+fn page_rules(
+    config: &Config,
+    origins: &Arc<Origins>,
+    theme: Arc<Theme>,
+    collections: CollectionRules,
+) -> PageRules {
     PageRules {
         origins: Arc::clone(origins),
         authorize_page: config.authorize_page.clone(),
@@ -247,6 +268,7 @@ fn page_rules(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> Pag
         sunset: None,
         gives_display_name: config.token_response.gives_display_name(),
         signature_check: None,
+        collections,
     }
 }
 

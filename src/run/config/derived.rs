@@ -8,13 +8,15 @@ use std::{
     time::Duration,
 };
 
+use http::Method;
+
 use super::Config;
 use crate::{
     base::settings::DataPath,
     provider::pages::settings::RegistrationMode,
     records::nonce::settings::NonceScope,
     request::{
-        parse::settings::ServiceSettings,
+        parse::{origin::PrefixMode, settings::ServiceSettings},
         policy::{access::CallerKind, settings::OperationSettings},
         route::{
             FlowPaths,
@@ -62,6 +64,22 @@ impl Config {
             return self.service.public_api_urls.clone();
         }
         vec![self.base_url(listener).into()]
+    }
+
+    /// The address of a call that a consumer can try: that of the first operation that it calls with GET, else the root.
+    pub fn trial_url(&self, listener: SocketAddr) -> String {
+        let is_open = |it: &&OperationSettings| {
+            let (kinds, methods) = (&it.access, &it.methods);
+            kinds.contains(&CallerKind::Consumer)
+                && (methods.is_empty() || methods.contains(&Method::GET))
+        };
+        let operation = self.operation.iter().find(is_open);
+        let path = operation.map_or_else(|| "/".to_owned(), |it| it.path.example());
+        let public = self.public_api_urls(listener).swap_remove(0);
+        match self.service.prefix {
+            PrefixMode::Keep if operation.is_some() => format!("{}{path}", public.origin),
+            PrefixMode::Keep | PrefixMode::Strip | PrefixMode::Restore => format!("{public}{path}"),
+        }
     }
 
     /// `identity.assertion.audience`: as written, else the origin of the API; `None` for a Unix socket, which has none.

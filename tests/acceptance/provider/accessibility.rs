@@ -394,7 +394,7 @@ fn axe_finds_nothing_on_the_page_of_a_developer() {
 fn axe_finds_nothing_on_the_pages_of_own_keys() {
     let (api, config) = (
         Upstream::start(),
-        format!("registration.mode = 'open'\n{CONFIG}"),
+        format!("registration.mode = 'open'\nregistration.own_token = true\n{CONFIG}"),
     );
     let proxy = Proxy::with(&api, &config);
     let user = proxy.user("dora");
@@ -433,11 +433,16 @@ fn axe_finds_nothing_on_the_pages_of_own_keys() {
         audit.at("#description", "register");
         open(&format!("{list}&of={}", consumer.key));
         audit.at("#callbacks", "register-own");
+        open(&format!("{list}&token={}", consumer.key));
+        audit.at("button[value=token]", "register-token");
         if !["en", "ar", "de"].contains(&language) {
             continue;
         }
         open(&format!("{list}&end={}", consumer.key));
         audit.at("button[value=end]", "register-end");
+        open(&format!("{list}&token={}", consumer.key));
+        audit.browser.click("button[value=token]");
+        audit.at("#token-value", "registered-token");
         open(&format!("{list}&of={}", consumer.key));
         audit.browser.click("button[value=rotate]");
         audit.at("#secret-value", "registered");

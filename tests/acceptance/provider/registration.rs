@@ -5,14 +5,16 @@
 //! Promise (Flow and pages): In no mode of `registration` a consumer has a sensitive permission that no operator has approved. A
 //! secret is shown once, users have bounds over all replicas, and each form is valid for one session, consumer, act and
 //! state. An approval is of the callbacks that the operator saw. Also in `tests/store_contract/registrations.rs`.
+//! Promise (Flow and pages): With `registration.own_token` only the owner of an enabled consumer makes an access token of it for
+//! their own account, by a form that makes one.
 
 use serde_json::Value;
 
 use crate::support::{
-    Answer, Call, Consumer, Operator, Proxy, Upstream, User, Visitor,
+    Answer, Call, Consumer, Operator, Proxy, Token, Upstream, User, Visitor,
     call::form as encoded,
     has,
-    legs::{APPLICATIONS, asks},
+    legs::{APPLICATIONS, asks, authorization, exchanges, query_value, token_of},
     operator::WRITE,
     program::Ended,
     until,
@@ -650,4 +652,218 @@ fn an_owner_sees_rejected_calls_and_ends_the_key() {
             "consumer_removed page",
         ],
     );
+}
+
+/// The page that asks whether to make a token.
+fn asked_token(visitor: &mut Visitor<'_>, key: &str) -> (Page, Form) {
+    let page = visitor.open(&format!("{REGISTER}&token={key}"));
+    page.answer.has_status(200);
+    let form = page.form_with("number").press("act", "token");
+    (page, form)
+}
+
+/// The token that a page shows.
+fn own_token(page: &Page) -> Token {
+    let [token, secret] = ["token-value", "secret-value"].map(|id| page.element(id));
+    assert!(
+        page.answer
+            .header("cache-control")
+            .unwrap()
+            .contains("no-store")
+    );
+    Token::new(token.expect("a token"), secret.expect("a secret"))
+}
+
+/// The tokens of a consumer that are not revoked.
+fn tokens(proxy: &Proxy, key: &str) -> Vec<Value> {
+    let list = proxy.command(&["token", "list", "--consumer", key, "--json"]);
+    let lines = list.done().stdout;
+    let all = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|token| token["revoked_at"].is_null()).collect()
+}
+
+#[test]
+fn an_owner_makes_one_access_token_for_themselves() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'open'\nregistration.own_token = true");
+    let (user, consumer) = pair(&proxy, "dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let link = format!("token={}", consumer.key);
+    has(&own(&mut visitor, &consumer.key).answer.text(), &[&link]);
+    let (page, form) = asked_token(&mut visitor, &consumer.key);
+    has(
+        &page.answer.text(),
+        &["See your photos", "as if you had allowed it"],
+    );
+    // The question makes nothing.
+    assert_eq!(tokens(&proxy, &consumer.key).len(), 0);
+    let shown = visitor.submit(&page, &form);
+    let token = own_token(&shown);
+    let called = |token: &Token| Call::get("/photos").by(&consumer).with(token);
+    proxy.passes(called(&token));
+    assert_eq!(api.last_request().header("x-auth-user"), Some(&*user.id));
+    let listed = tokens(&proxy, &consumer.key);
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["began"], "own");
+    assert_eq!(listed[0]["permissions"], serde_json::json!(["photos.read"]));
+    // The same form again makes none, and shows no secret.
+    let again = visitor.submit(&page, &form);
+    again.answer.has_status(200);
+    assert!(!again.answer.text().contains(&token.secret));
+    assert!(
+        !own(&mut visitor, &consumer.key)
+            .answer
+            .text()
+            .contains(&token.token)
+    );
+    assert_eq!(tokens(&proxy, &consumer.key), listed);
+    // It is shown as one that the user wanted, and is no consent that is remembered.
+    let applications = visitor.open(APPLICATIONS).answer.text();
+    has(&applications, &["Photo printer", "Allowed on"]);
+    // A token of the flow stays when another own one ends the one before.
+    let other = proxy.token(&consumer, &user);
+    let (page, form) = asked_token(&mut visitor, &consumer.key);
+    let second = own_token(&visitor.submit(&page, &form));
+    proxy.send(called(&token)).is(401, "token_revoked");
+    for kept in [&second, &other] {
+        proxy.passes(called(kept));
+    }
+    let operator = Operator::with(&proxy, WRITE);
+    let listed = operator.text(&format!("/tokens?consumer={}", consumer.key));
+    has(&listed, &["made by the owner of its consumer"]);
+    let withdraw = visitor.open(&format!("{APPLICATIONS}&withdraw={}", consumer.key));
+    let form = withdraw.form_with("revoke").press("revoke", &consumer.key);
+    visitor.submit(&withdraw, &form).answer.has_status(200);
+    proxy.send(called(&second)).is(401, "token_revoked");
+    let events = audited(&proxy, &consumer.key);
+    let events = events.iter().map(|(event, by)| format!("{event} {by}"));
+    let events = Vec::from_iter(events.filter(|it| it.ends_with(" page")));
+    let expected = [
+        "consumer_asked",
+        "access_token_issued",
+        "access_token_issued",
+        "token_revoked",
+    ];
+    assert_eq!(events, expected.map(|event| format!("{event} page")));
+}
+
+#[test]
+fn nobody_else_and_no_other_form_makes_an_own_token() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'approval'\nregistration.own_token = true");
+    let (dora, consumer) = pair(&proxy, "dora");
+    let eve = proxy.user("eve");
+    let key = consumer.key.as_str();
+    let mut visitor = Visitor::logged_in(&proxy, &dora);
+    let question = format!("{REGISTER}&token={key}");
+    // It waits, and so has no such page.
+    let offered = |visitor: &mut Visitor<'_>| {
+        let text = own(visitor, key).answer.text();
+        text.contains(&format!("token={key}"))
+    };
+    assert!(!offered(&mut visitor));
+    let refused = visitor.open(&question).answer;
+    assert!(refused.status >= 400, "{refused:?}");
+    proxy.command(&["consumer", "approve", key]).done();
+    assert!(offered(&mut visitor));
+    let (page, form) = asked_token(&mut visitor, key);
+    // Another user, who has a page of this kind too, and one without a session.
+    let mut other = Visitor::logged_in(&proxy, &eve);
+    other.open(&question).answer.has_status(404);
+    other.submit(&page, &form).answer.has_status(403);
+    let mut nobody = Visitor::to(&proxy);
+    nobody.submit(&page, &form).answer.has_status(403);
+    // Another site, other forms of the same page, another number, and the address alone.
+    let hostile = |name: &str, value: &str| {
+        let call = Call::post(REGISTER).header(name, value);
+        call.form(&encoded(&form.fields))
+    };
+    for (name, value) in [
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+    ] {
+        visitor.send(hostile(name, value)).has_status(403);
+    }
+    let page_of_own = own(&mut visitor, key);
+    for form in page_of_own
+        .forms()
+        .into_iter()
+        .filter(|it| it.fields.iter().any(|(name, _)| name == "csrf"))
+    {
+        let form = with(form, &[("act", "token"), ("number", "1")]);
+        visitor.submit(&page_of_own, &form).answer.has_status(403);
+    }
+    for changed in [
+        form.clone().set("number", "2"),
+        form.clone().without("csrf"),
+        form.clone().without("number"),
+    ] {
+        visitor.submit(&page, &changed).answer.has_status(403);
+    }
+    let fields = Vec::from_iter(
+        form.fields
+            .iter()
+            .map(|(name, value)| format!("{name}={value}")),
+    );
+    visitor.open(&format!("{REGISTER}&{}", fields.join("&")));
+    // Of another consumer of the same user.
+    let second = ask(&mut visitor, "Another");
+    let foreign = form.clone().set("key", &second.key);
+    visitor.submit(&page, &foreign).answer.has_status(403);
+    // Disabled since the form was shown; the setting off since then.
+    proxy.run(&format!("consumer disable {key}"));
+    until("it is disabled", || proxy.status(call(&consumer)) == 401);
+    let refused = visitor.submit(&page, &form).answer;
+    assert!(refused.status >= 400 && refused.status < 500, "{refused:?}");
+    proxy.run(&format!("consumer enable {key}"));
+    assert_eq!(
+        tokens(&proxy, key).len() + tokens(&proxy, &second.key).len(),
+        0
+    );
+    let cookies = visitor.cookies.clone();
+    let mut proxy = proxy;
+    proxy.reload("registration.own_token = false");
+    let mut visitor = Visitor::to(&proxy);
+    visitor.cookies = cookies;
+    assert!(
+        !visitor
+            .open(&format!("{REGISTER}&of={key}"))
+            .answer
+            .text()
+            .contains("token=")
+    );
+    visitor.open(&question).answer.has_status(404);
+    visitor.submit(&page, &form).answer.has_status(404);
+    assert_eq!(tokens(&proxy, key).len(), 0);
+}
+
+#[test]
+fn an_own_token_is_no_consent_that_is_remembered() {
+    let api = Upstream::start();
+    let config = "mode = 'open'\nregistration.own_token = true\nconsent.remember = 'same'\nlimits.tokens_per_user = 1";
+    let proxy = start(&api, config);
+    let user = proxy.user("dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let page = visitor.open(REGISTER);
+    let back = "https://shop.example/back";
+    let form = with(filled(&page, "Photo printer"), &[("callbacks", back)]);
+    let consumer = issued(&visitor.submit(&page, &form));
+    let (page, form) = asked_token(&mut visitor, &consumer.key);
+    let own = own_token(&visitor.submit(&page, &form));
+    // The first consent of the flow is asked for, and its token does not end the own one.
+    let request = proxy.request_token(&consumer, back);
+    let asked = visitor.open(&authorization(&request));
+    has(&asked.answer.has_status(200).text(), &["asks for access"]);
+    let verifier = query_value(
+        &visitor.decide(&asked, "allow").redirect(),
+        "oauth_verifier",
+    );
+    let token = token_of(&proxy.send(exchanges(&consumer, &request, &verifier.unwrap())));
+    for token in [&own, &token] {
+        proxy.passes(Call::get("/photos").by(&consumer).with(token));
+    }
 }

@@ -183,11 +183,10 @@ impl ConsoleRequest<'_> {
             return FirstCall::Api(format!("{api}{path}"));
         }
         let url = |call| format!("{}{}", backend.base_url, backend.rules.flow.best_of(call));
-        let open = url(ServiceCall::Page(Page::Authorize));
-        let joint = if open.contains('?') { '&' } else { '?' };
+        let page = backend.rules.flow.authorization_page();
         FirstCall::Flow {
             url: url(ServiceCall::Token(TokenCall::RequestToken)),
-            open: format!("{open}{joint}oauth_token="),
+            open: format!("{}{page}", backend.base_url),
         }
     }
 

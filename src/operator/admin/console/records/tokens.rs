@@ -185,6 +185,7 @@ impl ConsoleRequest<'_> {
                 began: match token.began {
                     TokenBeginning::Consent => "allowed by its user",
                     TokenBeginning::Issued => "issued by an operator",
+                    TokenBeginning::Own => "made by the owner of its consumer",
                     TokenBeginning::Imported => "imported",
                 },
                 last_used: token.last_used_at.map(|last| self.moment(last)),

@@ -1,0 +1,145 @@
+//! `mode=register&token=KEY`: the owner of a consumer makes an access token of it for themselves.
+//!
+//! The page that asks lists what the token will permit, as the consent page does. Its form names the token that it makes, so that
+//! a form that is sent twice makes one; a new one ends the one before.
+
+use askama::Template;
+
+use super::{
+    LoggedIn, PageError, PageRequest, Worded,
+    csrf::{self, FormPurpose},
+};
+use crate::{
+    base::random,
+    provider::{
+        respond::{Failure, OwnResponse},
+        theme::frame::Frame,
+    },
+    records::values::{
+        port::Added,
+        record::{AccessToken, Consumer, TokenBeginning},
+    },
+};
+
+/// The question, or the token that was made.
+#[derive(Template)]
+#[template(path = "own-token.html")]
+struct OwnTokenPage<'a> {
+    frame: Frame<'a>,
+    consumer: &'a Consumer,
+    /// The page of the consumer.
+    page: String,
+    /// The titles of its permissions, and whether each is sensitive.
+    permissions: Vec<(Worded, bool)>,
+    state: State<'a>,
+}
+
+enum State<'a> {
+    /// The target of the form, its value, and the number of the token in it.
+    Asked(&'a str, String, String),
+    /// The token and its secret.
+    Issued(&'a str, &'a str),
+}
+
+impl PageRequest<'_> {
+    /// Whether the owner of a consumer can make a token of it.
+    pub(super) fn makes_own_token(&self, consumer: &Consumer) -> bool {
+        self.pages.rules.registration.own_token && consumer.enabled
+    }
+
+    /// Asks whether to make a token.
+    pub(super) fn ask_own_token(
+        &self,
+        here: &str,
+        page: String,
+        caller: &LoggedIn,
+        consumer: &Consumer,
+    ) -> Result<OwnResponse, Failure> {
+        self.check_own_token(consumer)?;
+        let number = random::identifier()?;
+        let subject = format!("token {number} {}", consumer.key);
+        let csrf = csrf::value(&caller.id, FormPurpose::Register, &subject);
+        Ok(self.page(&OwnTokenPage {
+            frame: self.frame,
+            consumer,
+            page,
+            permissions: self.permissions_of(consumer),
+            state: State::Asked(here, csrf, number),
+        }))
+    }
+
+    fn check_own_token(&self, consumer: &Consumer) -> Result<(), Failure> {
+        match self.makes_own_token(consumer) {
+            true => Ok(()),
+            false if consumer.enabled => Err(PageError::ApplicationUnknown.into()),
+            false => Err(PageError::ConsumerDisabled.about(consumer)),
+        }
+    }
+
+    /// Makes a token, shows it this once, and ends those before it.
+    pub(super) async fn make_own_token(
+        &self,
+        here: &str,
+        page: String,
+        key: &str,
+    ) -> Result<OwnResponse, Failure> {
+        let number = self.field("number").unwrap_or_default();
+        let caller = self.owner(&format!("token {number}"), key, here).await?;
+        let consumer = self.own(&caller, key).await?;
+        self.check_own_token(&consumer)?;
+        // The user has no choice of the token: another number is in another form.
+        let subject = format!("token of {number} {key}");
+        let mut token = csrf::value(&caller.id, FormPurpose::Register, &subject);
+        token.truncate(random::TOKEN_LENGTH);
+        let lifetime = self.pages.rules.tokens.access_ttl.0;
+        let new = AccessToken {
+            token,
+            secret: random::secret()?,
+            consumer: consumer.key.clone(),
+            user: caller.user.id.clone(),
+            permissions: consumer.permissions.clone(),
+            issued_at: self.now,
+            expires_at: lifetime.map(|lifetime| self.now.after(lifetime)),
+            last_used_at: None,
+            last_used_from: None,
+            revoked_at: None,
+            began: TokenBeginning::Own,
+            with_display_name: false,
+        };
+        if self.store().issue_access_token(new.clone()).await? == Added::Taken {
+            // The same form again.
+            return Ok(OwnResponse::see_other(page));
+        }
+        let event = "access_token_issued";
+        self.record_own(event, &caller, &consumer, Some(&new.token))
+            .await?;
+        // Of two that are made at once, both agree on the one that stays.
+        let age = |token: &AccessToken| (token.issued_at, token.token.clone());
+        let held = self.live_tokens_of(&caller.user, &consumer.key).await?;
+        let is_before = |it: &&AccessToken| it.began == TokenBeginning::Own && age(it) < age(&new);
+        for before in held.iter().filter(is_before) {
+            let token = &before.token;
+            let revoked = self.store().revoke_access_token(token, self.now, None);
+            if revoked.await? {
+                self.record_own("token_revoked", &caller, &consumer, Some(token))
+                    .await?;
+            }
+        }
+        Ok(self.page(&OwnTokenPage {
+            frame: self.frame,
+            consumer: &consumer,
+            page,
+            permissions: Vec::new(),
+            state: State::Issued(&new.token, &new.secret.expose_text()),
+        }))
+    }
+
+    /// The permissions of a consumer as pages name them, and whether each is sensitive.
+    fn permissions_of(&self, consumer: &Consumer) -> Vec<(Worded, bool)> {
+        let described = consumer.permissions.iter().map(|permission| {
+            let (title, _, is_sensitive) = self.wording().described(permission);
+            (title, is_sensitive)
+        });
+        described.collect()
+    }
+}
