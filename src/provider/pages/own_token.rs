@@ -19,6 +19,7 @@ use crate::{
         port::Added,
         record::{AccessToken, Consumer, TokenBeginning},
     },
+    telemetry::{audit::CommandRecord, redact::RedactedToken},
 };
 
 /// The question, or the token that was made.
@@ -44,7 +45,10 @@ enum State<'a> {
 impl PageRequest<'_> {
     /// Whether the owner of a consumer can make a token of it.
     pub(super) fn makes_own_token(&self, consumer: &Consumer) -> bool {
-        self.pages.rules.registration.own_token && consumer.enabled
+        let rules = &self.pages.rules;
+        let sunset = rules.sunset.as_ref();
+        let may_begin = sunset.is_none_or(|it| it.check_grant(consumer.key.as_str()).is_ok());
+        rules.registration.own_token && consumer.enabled && may_begin
     }
 
     /// Asks whether to make a token.
@@ -106,23 +110,25 @@ impl PageRequest<'_> {
             began: TokenBeginning::Own,
             with_display_name: false,
         };
+        // Two that are made at once both stay, until the next one.
+        let held = self.live_tokens_of(&caller.user, &consumer.key).await?;
         if self.store().issue_access_token(new.clone()).await? == Added::Taken {
             // The same form again.
             return Ok(OwnResponse::see_other(page));
         }
-        let event = "access_token_issued";
-        self.record_own(event, &caller, &consumer, Some(&new.token))
+        let record = |event, token| -> Result<_, Failure> {
+            Ok(CommandRecord {
+                token: Some(RedactedToken(token).to_string()),
+                ..self.record_of(event, &caller, &consumer)?
+            })
+        };
+        self.keep(record("access_token_issued", &new.token)?)
             .await?;
-        // Of two that are made at once, both agree on the one that stays.
-        let age = |token: &AccessToken| (token.issued_at, token.token.clone());
-        let held = self.live_tokens_of(&caller.user, &consumer.key).await?;
-        let is_before = |it: &&AccessToken| it.began == TokenBeginning::Own && age(it) < age(&new);
-        for before in held.iter().filter(is_before) {
+        for before in held.iter().filter(|it| it.began == TokenBeginning::Own) {
             let token = &before.token;
             let revoked = self.store().revoke_access_token(token, self.now, None);
             if revoked.await? {
-                self.record_own("token_revoked", &caller, &consumer, Some(token))
-                    .await?;
+                self.keep(record("token_revoked", token)?).await?;
             }
         }
         Ok(self.page(&OwnTokenPage {
