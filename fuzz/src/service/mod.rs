@@ -186,6 +186,7 @@ fn records() -> TestStore {
         user: user.id.clone(),
         created_at: UnixTime(template::NOW),
         expires_at: UnixTime(template::NOW + 1_000),
+        address: [127, 0, 0, 1].into(),
         browser: None,
         system: None,
     };
