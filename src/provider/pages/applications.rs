@@ -25,8 +25,9 @@ use crate::{
     },
 };
 
-/// The most bytes of a page with a list, which has only as many entries as fit.
-const MAX_PAGE: usize = 12 * 1024;
+/// The most bytes of a page with a list, which has only as many entries as fit: with its head it arrives in the first ten
+/// segments of a connection (RFC 6928).
+const MAX_PAGE: usize = 13 * 1024;
 /// The most entries of a list on one page.
 const SHOWN: usize = 25;
 /// Sessions below the applications; all of them are on a page of their own.

@@ -54,7 +54,7 @@ sensitive = true
 ";
 
 /// The most bytes of a page, with its style.
-pub(crate) const MAX_PAGE: u64 = 12 * 1024;
+pub(crate) const MAX_PAGE: u64 = 13 * 1024;
 
 /// Fills its row on the page of applications.
 const NAME: &str =

@@ -349,7 +349,7 @@ fn consent_page_shows_the_consumers_description_and_web_page() {
         &text,
         &[
             "<a href=\"https://printer.example/?a=1&#38;b\"",
-            "<bdi dir=\"ltr\">printer.example</bdi></a>",
+            "<bdi class=\"host\" dir=\"ltr\">printer.example</bdi></a>",
         ],
     );
     assert!(!consent(&proxy.consumer("Plain")).contains("noreferrer"));
