@@ -1,8 +1,8 @@
 //! The commands of the documents, run in order in one shell: `console` blocks print the shown output, `sh` blocks
 //! succeed. A script in `guides` prepares what the first command needs.
 //!
-//! Promise (Permissions and identity): A consumer can move from OAuth 1.0a to OAuth 2 while both work; each command of the guide
-//! prints what the guide shows.
+//! Promise (Permissions and identity): A consumer can move from OAuth 1.0a to OAuth 2 while both work, and the API does not
+//! change; each command of the guide prints what the guide shows, with real libraries on both sides.
 //! Promise (Storage and operation): Every command in the documents for operators does what the document says; of commands for
 //! Docker and a cluster the other parts are tried; those of a migration run on a MariaDB and a PostgreSQL.
 
@@ -335,9 +335,15 @@ fn no_document_has_a_command_that_is_not_run() {
 fn follow(name: &str) {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut guide = fs::read_to_string(project.join(name)).unwrap();
-    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let [public, admin, api] = listeners.map(|free| free.local_addr().unwrap().port().to_string());
-    for (written, free) in [("8080", &public), ("8081", &admin), ("9000", &api)] {
+    let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [public, admin, api, server] =
+        listeners.map(|free| free.local_addr().unwrap().port().to_string());
+    for (written, free) in [
+        ("8080", &public),
+        ("8081", &admin),
+        ("9000", &api),
+        ("9001", &server),
+    ] {
         guide = guide.replace(written, free);
     }
     let steps = steps(&guide);
@@ -355,7 +361,7 @@ fn follow(name: &str) {
     let before = name.replace('/', "-").replace(".md", ".sh");
     if project.join("tests/commands/guides").join(&before).exists() {
         let (printed, is_done) = shell.run(&format!(
-            "PUBLIC={public} ADMIN={admin} API={api}; . \"$PROJECT/tests/commands/guides/{before}\""
+            "PUBLIC={public} ADMIN={admin} API={api} SERVER={server}; . \"$PROJECT/tests/commands/guides/{before}\""
         ));
         assert!(is_done, "{before}: {printed}");
     }
