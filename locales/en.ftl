@@ -306,7 +306,7 @@ register-token-name = Access token
 register-invalid = Correct this and send it again:
 register-taken = Another application has this name. Choose another one.
 register-too-many = There are too many keys at the moment. End one that you do not need, or try again tomorrow.
-register-ended = No more keys are given out here.
+register-ended = Keys are no longer given out here.
 
 # Error pages: a heading, and what happened and what to do.
 error-again = Start again

@@ -359,7 +359,7 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
     warn(context, &members);
     if !context.config.sunset.new_consumers {
         context.warn(
-            "sunset.new_consumers is false: register only what is to use OAuth 2, for no more consumers are to sign",
+            "sunset.new_consumers is false: register only what is to use OAuth 2, for new consumers are not to sign",
         );
     }
     let key = new_name("--key", key)?;

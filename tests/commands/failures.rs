@@ -341,7 +341,7 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         audited.any(|arguments| arguments.starts_with(command))
     };
     let reading = words(
-        "check completions demo explain health help list man serve sessions show sign status consumer token user why",
+        "check completions demo explain health help list lti-key-sign man serve sessions show sign status consumer token user why",
     );
     for kind in ["", "consumer ", "user ", "token "] {
         let help = workspace.run(&format!("{kind}--help")).done().stdout;

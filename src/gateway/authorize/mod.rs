@@ -187,11 +187,7 @@ impl Authorizer {
         facts.sender = verify::sender(&verified);
         let verified = match verified {
             Err(error) if is_for_api_to_check(call, &error) => {
-                let mut key = call.collected.parameters.find("oauth_consumer_key");
-                let key = key.next().and_then(|key| str::from_utf8(key.value).ok());
-                if let Some(sunset) = &self.sunset {
-                    sunset.check_grant(key.unwrap_or_default())?;
-                }
+                self.check_claimed_grant(call)?;
                 return Ok(Permit::danger_without_verification());
             }
             verified => verified?,
@@ -297,6 +293,8 @@ impl Authorizer {
     ) -> Result<Permit, Failure> {
         // The API's own flow ends when ours takes its place: no call of it is one that enforcing would break.
         let is_flow_call = self.flow.is_api_path(&call.head.target);
+        // The API may accept what is rejected here.
+        self.check_claimed_grant(call)?;
         match permitted {
             Err(failure) if !may_go_on(&failure) => Err(failure),
             Err(failure) if !is_flow_call && self.is_always_enforced(call).await => Err(failure),
@@ -323,6 +321,26 @@ impl Authorizer {
     pub fn observes(&self) -> bool {
         let mut listed = self.operations.listed().iter();
         !self.enforces() || listed.any(|operation| operation.enforce == Some(false))
+    }
+
+    /// Checks a token call of the API that is not verified here: each key that it names, or none, may still get a grant.
+    fn check_claimed_grant(&self, call: &Call<'_>) -> Result<(), PolicyRejection> {
+        let Some(sunset) = &self.sunset else {
+            return Ok(());
+        };
+        if !call.token_call.is_some_and(TokenCall::is_grant) {
+            return Ok(());
+        }
+        let keys = call.collected.parameters.find("oauth_consumer_key");
+        let keys = keys.map(|key| str::from_utf8(key.value).unwrap_or_default());
+        let none = call
+            .collected
+            .parameters
+            .find("oauth_consumer_key")
+            .next()
+            .is_none();
+        keys.chain(none.then_some(""))
+            .try_for_each(|key| sunset.check_grant(key))
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.

@@ -29,6 +29,7 @@ impl Authorizer {
         &self,
         call: &Call<'_>,
     ) -> Result<Permit, Failure> {
+        self.check_claimed_grant(call)?;
         let parts = call.head.parts;
         if !self.pages.has_session_cookie(&parts.headers) {
             let permit =

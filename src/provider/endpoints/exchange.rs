@@ -45,8 +45,7 @@ pub const TOKEN_TYPE: &str = "at+jwt";
 ///
 /// # Errors
 /// The token has expired since it was verified, the consumer may not call without a user, no key can sign, the store fails, or
-/// there
-/// is no randomness.
+/// there is no randomness.
 pub(super) async fn respond(
     endpoints: &Endpoints,
     verified: &Verified,
@@ -56,18 +55,20 @@ pub(super) async fn respond(
     let credential = verified.credential();
     let key = &credential.consumer().key;
     let (access, granted) = match credential {
-        Credential::AccessToken(access) => (Some(access), &access.granted),
+        Credential::AccessToken(access) => (Some(access), access.granted.to_vec()),
         Credential::Application(consumer) => {
-            if !exchange.operations.admit_application(&consumer.permissions) {
-                return Err(PolicyRejection::TokenMissing.into());
-            }
+            // Another server may know the permissions alone, not that the token is no user's.
+            let granted = exchange
+                .operations
+                .application_permissions(&consumer.permissions);
+            let granted = granted.ok_or(PolicyRejection::TokenMissing)?;
             // RFC 9068 §5: the subject of such a token must not be that of a user.
             if let Ok(id) = key.as_str().parse::<UserId>()
                 && endpoints.verifier.store().user(&id).await?.is_some()
             {
                 return Err(IssueRejection::KeyOfUser.into());
             }
-            (None, &consumer.permissions)
+            (None, granted)
         }
         _ => return Err(VerifyRejection::TokenUnknown.into()),
     };

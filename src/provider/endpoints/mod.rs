@@ -194,7 +194,7 @@ impl Endpoints {
         }
     }
 
-    /// The rejection of an unknown consumer says that no more are registered, if that is so.
+    /// The rejection of an unknown consumer says that consumers are no longer registered, if that is so.
     fn or_ended(&self, failure: Failure) -> Failure {
         let sunset = self.sunset.as_ref();
         match (&failure, sunset.and_then(|it| it.of_unknown_consumer())) {

@@ -30,7 +30,8 @@ section! {
 
 section! {
     /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next
-    /// gateway. Without oauth_token it gets one of its own, if an operation admits "application" and it has the permission.
+    /// gateway. Without oauth_token it gets one of its own,
+    /// with its permissions for operations that admit "application", if there are any.
     ExchangeSettings["exchange"] {
         /// The recipient: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;

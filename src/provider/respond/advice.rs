@@ -64,7 +64,7 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
              retry after Retry-After"
         }
         Verdict::GrantsEnded => {
-            "no more tokens are given out for OAuth 1.0a; go on with those that you have, and migrate to OAuth 2"
+            "tokens are no longer given out for OAuth 1.0a; go on with those that you have, and migrate to OAuth 2"
         }
         Verdict::LoginThrottled => "too many failed logins; wait for as long as Retry-After says",
         Verdict::HeadersTooLarge => {

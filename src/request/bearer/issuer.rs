@@ -253,7 +253,7 @@ impl Issuer {
         let exchanged = text("oauth_token").filter(|_| self.is_own);
         let is_clients = match self.is_own {
             true => exchanged.is_none(),
-            false => self.is_of_client(claims, &key),
+            false => self.is_clients(claims, &key),
         };
         let user = match claims.get(user).filter(|_| !is_clients) {
             None => None,
@@ -291,13 +291,16 @@ impl Issuer {
     }
 
     /// Whether a token is the own one of this client, rather than a user's. RFC 9068 §2.2 lets its `sub` be any name of the
-    /// client.
-    fn is_of_client(&self, claims: &Claims, key: &ConsumerKey) -> bool {
+    /// client; a user can have chosen the key as a name, so a mark decides where there is one.
+    fn is_clients(&self, claims: &Claims, key: &ConsumerKey) -> bool {
         let [_, user, _] = &self.named;
         let user = claims.get(user).and_then(Value::as_str);
         let is_key = |user: &str| user.strip_suffix("@clients").unwrap_or(user) == key.as_str();
-        let mark = self.marks[1].as_ref();
-        user.is_some_and(is_key) || mark.is_some_and(|mark| mark.is_in(claims))
+        match &self.marks {
+            [_, Some(client)] => client.is_in(claims),
+            [Some(user), None] if user.is_in(claims) => false,
+            _ => user.is_some_and(is_key),
+        }
     }
 }
 

@@ -332,13 +332,23 @@ impl Operations {
         self.unlisted
     }
 
-    /// Whether a consumer with these permissions may call any of them, or any other path, without a user.
-    pub fn admit_application(&self, permissions: &[Permission]) -> bool {
-        let has = |needed: &Permission| permissions.contains(needed);
-        let admits = |it: &Operation| {
-            it.access.admits(CallerKind::Application) && it.permission.as_ref().is_none_or(has)
+    /// The permissions, of these of a consumer, with which it may call operations without a user: all, if it may call paths that
+    /// no operation lists; `None`: it may call nothing so.
+    pub fn application_permissions(&self, permissions: &[Permission]) -> Option<Vec<Permission>> {
+        if self.unlisted.admits(CallerKind::Application) {
+            return Some(permissions.to_vec());
+        }
+        let admits = |it: &&Operation| it.access.admits(CallerKind::Application);
+        let admitting = || {
+            self.listed
+                .iter()
+                .filter(admits)
+                .map(|it| it.permission.as_ref())
         };
-        self.unlisted.admits(CallerKind::Application) || self.listed.iter().any(admits)
+        let is_enough = |it: &&Permission| admitting().any(|needed| needed == Some(*it));
+        let enough = Vec::from_iter(permissions.iter().filter(is_enough).cloned());
+        let is_any = !enough.is_empty() || admitting().any(|needed| needed.is_none());
+        is_any.then_some(enough)
     }
 
     /// The rejection of an operation that is not permitted, because of its rule `unmet` if it is that.

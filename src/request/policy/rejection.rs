@@ -77,14 +77,14 @@ pub enum PolicyRejection {
         /// The time until it ends.
         retry_after: Duration,
     },
-    /// No more tokens are given out for OAuth 1.0a.
-    #[error("no more grants")]
+    /// Tokens are no longer given out for OAuth 1.0a.
+    #[error("grants have ended")]
     GrantsEnded {
         /// A page about the end.
         page: Option<String>,
     },
-    /// The consumer is unknown, and no more are registered for OAuth 1.0a.
-    #[error("unknown consumer, and no more are registered")]
+    /// The consumer is unknown, and consumers are no longer registered for OAuth 1.0a.
+    #[error("unknown consumer, and consumers are no longer registered")]
     ConsumersEnded {
         /// A page about the end.
         page: Option<String>,
@@ -169,12 +169,12 @@ impl PolicyRejection {
                 let mut problem = Problem::plain(403, verdict);
                 problem.code = Some(Verdict::PermissionDenied.as_str());
                 problem.advise(about_end(
-                    "this service gives out no more tokens for OAuth 1.0a; access tokens that were given out before go on",
+                    "this service no longer gives out tokens for OAuth 1.0a; access tokens that were given out before go on",
                     page.as_deref(),
                 ))
             }
             Self::ConsumersEnded { page } => Problem::coded(401, verdict).advise(about_end(
-                "no consumer has this oauth_consumer_key, and this service registers no more for OAuth 1.0a",
+                "no consumer has this oauth_consumer_key, and this service no longer registers consumers for OAuth 1.0a",
                 page.as_deref(),
             )),
             Self::BrownOut { retry_after } => {

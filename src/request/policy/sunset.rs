@@ -110,7 +110,7 @@ impl Sunset {
         }
     }
 
-    /// Rejects what would give a token to a consumer that gets no more of them.
+    /// Rejects what would give a token to a consumer that no longer gets any.
     ///
     /// # Errors
     /// [`PolicyRejection::GrantsEnded`]
@@ -123,7 +123,7 @@ impl Sunset {
         }
     }
 
-    /// The rejection of a token call of an unknown consumer, if there are to be no more of them.
+    /// The rejection of a token call of an unknown consumer, if no others are to be registered.
     pub fn of_unknown_consumer(&self) -> Option<PolicyRejection> {
         (!self.new_consumers).then(|| PolicyRejection::ConsumersEnded {
             page: self.page.clone(),

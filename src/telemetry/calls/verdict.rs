@@ -67,7 +67,7 @@ pub enum Verdict {
     LaunchRepeated,
     /// The timestamp is outside the window.
     TimestampRefused,
-    /// No more tokens are given out for OAuth 1.0a (`sunset.new_grants`).
+    /// Tokens are no longer given out for OAuth 1.0a (`sunset.new_grants`).
     GrantsEnded,
     /// The operation is not permitted, or the user denied it.
     PermissionDenied,

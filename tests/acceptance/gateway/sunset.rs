@@ -426,7 +426,10 @@ fn no_new_grants_are_given_and_tokens_that_exist_go_on() {
         let advice = answer.told("oauth_problem_advice").unwrap();
         has(
             &advice,
-            &["no more tokens", "https://example.com/oauth2?a=b"],
+            &[
+                "no longer gives out tokens",
+                "https://example.com/oauth2?a=b",
+            ],
         );
     };
     is_refused(&proxy.send(asks(&consumer, CALLBACK)));
@@ -486,6 +489,17 @@ fn a_guard_lets_no_new_grant_through() {
             assert_eq!(answer.status, 403, "{enforcement}: {answer:?}");
             assert_eq!(answer.problem().as_deref(), Some("permission_denied"));
         }
+        // The API may accept what is rejected here.
+        let stranger = Consumer::new(&caller.consumer.key, "another secret");
+        for path in ["/oauth/request_token", "/oauth/access_token"] {
+            for call in [Call::post(path), Call::post(path).by(&stranger)] {
+                let answer = proxy.send(call);
+                assert!(
+                    (400..404).contains(&answer.status),
+                    "{enforcement}: {answer:?}"
+                );
+            }
+        }
         assert_eq!(api.count(), 0, "{enforcement}");
         proxy.passes(Call::get("/a").of(&caller));
     }
@@ -517,7 +531,7 @@ fn no_new_consumers_are_registered_by_developers() {
         has(
             &text,
             &[
-                "No more keys are given out here.",
+                "Keys are no longer given out here.",
                 "href=\"https://example.com/oauth2?a=b\"",
             ],
         );
@@ -537,13 +551,16 @@ fn no_new_consumers_are_registered_by_developers() {
         let advice = answer.told("oauth_problem_advice").unwrap();
         has(
             &advice,
-            &["registers no more", "https://example.com/oauth2?a=b"],
+            &[
+                "no longer registers consumers",
+                "https://example.com/oauth2?a=b",
+            ],
         );
         is_silent(&answer);
     }
     let answer = proxy.send(Call::get("/a").by(&unknown));
     answer.is(401, "consumer_key_unknown");
-    assert!(!answer.text().contains("registers no more"));
+    assert!(!answer.text().contains("no longer registers"));
     // Consumers that exist go on, and an operator can register another one, for OAuth 2.
     let added =
         proxy.run("consumer add --name Late --callback https://shop.example/ready?from=us&x=%20");
@@ -637,7 +654,7 @@ fn consumers_that_still_sign_are_listed_with_doors_and_contacts() {
             "1 by signature, 2 by Bearer token",
         ],
     );
-    // What signed too long ago signs no more; the rest is what the store knows.
+    // What signed too long ago no longer signs; the rest is what the store knows.
     let none = proxy
         .run("consumer list --still-signing 0s --json")
         .json_lines();

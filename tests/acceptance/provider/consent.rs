@@ -71,7 +71,7 @@ fn consent_page_names_account_consumer_permissions_and_host() {
             "sensitive",
             "<q><bdi>We print &#60;b&#62;all&#60;/b&#62;.</bdi></q>",
             "not checked by <bdi>Example Photos</bdi>",
-            "<bdi dir=\"ltr\">www.printer.example</bdi>",
+            "<bdi class=\"host\" dir=\"ltr\">www.printer.example</bdi>",
             "registered on",
             "you return to <bdi>printer.example:8443</bdi>",
             "value=\"deny\"",

@@ -28,6 +28,8 @@ const OPERATIONS: &str = r#"
         { path = "/a", permission = "a" },
         { path = "/b", permission = "b" },
         { path = "/app", access = ["application"] },
+        { path = "/app/a", access = ["application"], permission = "a" },
+        { path = "/app/b", access = ["application"], permission = "b" },
         { path = "/open", access = ["anonymous", "consumer"] },
         { path = "/ws", upgrade = ["websocket"] },
     ]
@@ -317,6 +319,17 @@ fn a_client_without_a_user_is_no_user_whatever_its_subject_is() {
             of_keycloak,
             json!({"sub": "22bb", "preferred_username": "service-account-APP"}),
             NONE,
+        ),
+        // A user can choose the key of a client as a name.
+        (
+            "user_claim = 'preferred_username'\nuser_mark = 'sid'",
+            json!({"preferred_username": "APP", "sid": "s"}),
+            USER,
+        ),
+        (
+            "client_mark = 'gty=client-credentials'",
+            json!({"sub": "APP", "gty": "password"}),
+            USER,
         ),
         // A service account with a session is one all the same.
         (
@@ -757,7 +770,7 @@ fn a_session_and_a_token_do_not_mix() {
     );
     assert!(!scene.api.last_request().fields.has("Cookie"));
     sent("/app", alone).has_status(200);
-    assert_eq!(identity(&scene.api), ["", key, "a b", "application"]);
+    assert_eq!(identity(&scene.api), ["", key, "", "application"]);
     // The session is right for each of these, and the token is not.
     let before = scene.api.count();
     sent("/users", &token).has_status(403);

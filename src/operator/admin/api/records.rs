@@ -292,8 +292,10 @@ impl Call<'_> {
         let Approve { callbacks } = typed(std::mem::take(&mut self.body))?;
         let (manage, key) = (&self.backend.manage, self.key()?);
         let guard = self.consumer_guard();
-        // An If-Match is of the record that was seen.
-        let none_named = self.conditions.is_none().then_some(&[][..]);
+        // An entity tag is of the record that was seen; `*` is of any.
+        let names_record = |tags: &Vec<String>| tags.iter().all(|tag| tag != "*");
+        let is_seen = self.conditions.as_ref().is_some_and(names_record);
+        let none_named = (!is_seen).then_some(&[][..]);
         let seen = callbacks.as_deref().or(none_named);
         let approved = manage.approve_consumer(&self.actor, &key, Some(&guard), seen);
         self.consumer_response(approved.await?, None).await

@@ -18,10 +18,10 @@ section! {
     /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls
     /// announce it.
     SunsetSettings["sunset"] {
-        /// false: developers ask for no more consumers (mode=register), and token calls of unknown ones get this as advice.
+        /// false: developers can no longer ask for consumers (mode=register), and token calls of unknown ones get this as advice.
         /// Operators can register them: the clients of OAuth 2 are consumers too.
         new_consumers: bool = true, reload;
-        /// false: no more tokens are given out for OAuth 1.0a: request token calls, access token calls and the consent page say
+        /// false: tokens are no longer given out for OAuth 1.0a: request token calls, access token calls and the consent page say
         /// so. Access tokens that consumers have go on, also in the exchange.
         new_grants: bool = true, reload;
         /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not

@@ -1,10 +1,8 @@
 //! The exchange without a user.
 //!
 //! Promise (Permissions and identity): A call that a consumer signs without a token gets a Bearer token only if an operation
-//! admits such
-//! calls of this consumer; the token is the consumer's own, has none but its permissions, and is rejected within a second, on
-//! every
-//! replica, after the consumer was disabled or removed. Also in `tests/attacks/exchange.rs`.
+//! admits such calls of this consumer; the token is the consumer's own, has none but the permissions of these operations, and is
+//! rejected within a second, on every replica, after the consumer was disabled or removed. Also in `tests/attacks/exchange.rs`.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -57,6 +55,14 @@ fn a_consumer_alone_gets_a_token_of_its_own() {
     let told = proxy.logs(&["token_exchanged", key]);
     assert!(!told.contains("user="), "{told}");
     assert_eq!(proxy.logged(&[token.split('.').nth(2).unwrap()]), 0);
+}
+
+/// A permission that is of use with a user alone would be of more use to who reads the scope and not the rest.
+#[test]
+fn a_token_has_no_permission_that_needs_a_user() {
+    let scene =
+        exchanging(&OPERATIONS.replace("\"/app/a\", access = [\"application\"]", "\"/app/a\""));
+    assert_eq!(exchanged_alone(&scene).0["scope"], "b");
 }
 
 #[test]
