@@ -78,10 +78,10 @@ pub trait Section: DeserializeOwned {
 
 /// Declares a section.
 ///
-/// A key is `name: Type = default, when;`, or `name: Type [default CONSTANT], when;`, or `name: Type [required: example],
-/// when;` (also `required: example, unless key`), or `name: Type [else "in words": example], when;`, with its
-/// documentation, and `#[serde]` where the type alone does not say how it is read. Defaults and examples are TOML. `when` is `reload` if `App::reload` applies a change of the key,
-/// else `restart`.
+/// A key is `name: Type = default, when;`, or `name: Type [default CONSTANT], when;`, or `name: Type [required:
+/// example], when;` (also `required: example, unless key`), or `name: Type [else "in words": example], when;`, with its
+/// documentation, and `#[serde]` where the type alone does not say how it is read. Defaults and examples are TOML.
+/// `when` is `reload` if `App::reload` applies a change of the key, else `restart`.
 macro_rules! section {
     (
         $(#[doc = $doc:literal])*
