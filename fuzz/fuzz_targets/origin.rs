@@ -5,7 +5,7 @@
 use std::{net::IpAddr, sync::LazyLock};
 
 use countersign::{
-    base::peer::Peer,
+    base::network::peer::Peer,
     oauth::{Authority, Scheme},
     request::parse::{
         ParseRejection,

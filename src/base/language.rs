@@ -15,7 +15,7 @@ use fluent_syntax::ast::{Entry, Pattern};
 use thiserror::Error;
 use unic_langid::{CharacterDirection, LanguageIdentifier};
 
-use crate::base::names::{ConsumerKey, Permission};
+use crate::base::text::names::{ConsumerKey, Permission};
 
 /// The messages that are built in, by language; the first language is the one that has them all.
 const BUILT_IN: [(&str, &str); 11] = [

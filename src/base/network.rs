@@ -1,5 +1,9 @@
 //! Networks of callers, as the record of a consumer has them.
 
+pub mod http_fields;
+pub mod peer;
+pub mod tls;
+
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;

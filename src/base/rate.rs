@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 
 use super::{
     clock::parse_duration,
-    longest,
     settings::{deserialize_text, format_duration, rate_pattern, texts},
 };
+use crate::base::text::longest;
 
 /// A number of requests in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! Secrets: bytes that do not print and are wiped when dropped.
 
+pub mod hashed;
+pub mod random;
+
 use std::{fmt, fs::File, io::Read as _, path::Path};
 
 use subtle::ConstantTimeEq;

@@ -9,8 +9,10 @@ use std::{
 
 use rustix::process::{getegid, geteuid};
 
-use super::output::say;
-use crate::run::config::{self, Config, ConfigErrors};
+use crate::{
+    cli::terminal::output::say,
+    run::config::{self, Config, ConfigErrors},
+};
 
 /// The option that names the configuration file.
 #[derive(Debug, Clone, clap::Args)]

@@ -27,14 +27,14 @@ use serde_json::{Value, json};
 use tokio::runtime::LocalOptions;
 
 pub use super::config_file::ConfigArgs;
-use super::{
-    marks,
-    output::{self, Listing, say},
-};
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        names::InvalidName,
+        text::names::InvalidName,
+    },
+    cli::terminal::{
+        marks,
+        output::{self, Listing, say},
     },
     operator::manage::{self, Actor, ManageError, Management, RecordDefaults, Tool},
     provider::pages::settings::PermissionSettings,
@@ -49,7 +49,7 @@ use crate::{
         },
         config::{Config, ConfigErrors},
     },
-    telemetry::{causes::causes, lines::visible, log},
+    telemetry::log::{self, causes::causes, lines::visible},
 };
 
 /// Options of every command over the store.
@@ -402,7 +402,7 @@ impl Context {
     pub fn warn_of_undeclared<'a>(
         &self,
         prefix: &str,
-        permissions: impl IntoIterator<Item = &'a crate::base::names::Permission>,
+        permissions: impl IntoIterator<Item = &'a crate::base::text::names::Permission>,
     ) {
         let declared = &self.config.permission;
         for permission in permissions {

@@ -4,34 +4,16 @@
 //! and names the thing and the fix. Most commands that fail print nothing on standard output; `check` and `explain` print
 //! what they found, and `import --replace` and `--update` print the changes before they make them.
 
-mod admin_api;
-pub mod check;
+pub mod arguments;
 mod config_file;
-pub mod consumer;
 pub mod context;
 pub mod demo;
-mod examples;
-pub mod explain;
-mod field_options;
-pub mod health;
-mod lti_key_sign;
-mod marks;
-mod named;
-pub mod output;
-pub mod password;
-mod progress;
-mod rekey;
-pub mod request;
-pub mod secret_arg;
-pub mod secrets;
-pub mod serve;
-pub mod sign;
-mod status;
-pub mod token;
+pub mod help;
+pub mod records;
+pub mod service;
+pub mod signature;
+pub mod terminal;
 pub mod transfer;
-pub mod usage;
-pub mod user;
-mod why;
 
 use std::{fs, io, path::PathBuf, process::ExitCode};
 
@@ -40,13 +22,18 @@ use clap_complete::Shell;
 
 use self::{
     context::{About as _, CommandError, ConfigArgs, Output, RecordArgs, finish},
-    explain::ExplainArgs,
-    output::say,
-    secrets::lookup,
-    sign::SignArgs,
     transfer::{ExportArgs, ImportArgs},
 };
-use crate::{base::clock::Clock, records::values::Opening, telemetry::log};
+use crate::{
+    base::clock::Clock,
+    cli::{
+        arguments::secrets::lookup,
+        signature::{explain::ExplainArgs, sign::SignArgs},
+        terminal::output::say,
+    },
+    records::values::Opening,
+    telemetry::log,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,39 +55,39 @@ enum Command {
     /// Runs everything at once, for a first look; nothing is kept without --keep
     Demo(demo::Args),
     /// Runs the proxy
-    Serve(serve::Args),
+    Serve(service::serve::Args),
     /// Checks the configuration, the store, the certificates and the API
-    Check(check::Args),
+    Check(service::check::Args),
     /// Shows the running process: ready, API, rate, and who needs attention
-    Status(status::Args),
+    Status(service::status::Args),
     /// Asks the running process, for container health checks
-    Health(health::Args),
+    Health(service::health::Args),
     /// Prints why calls of a consumer were rejected, and what to do
-    #[command(after_help = why::HELP)]
-    Why(why::Args),
+    #[command(after_help = service::why::HELP)]
+    Why(service::why::Args),
     /// Registers and manages consumers
     Consumer {
         #[command(subcommand)]
-        command: consumer::Command,
+        command: records::consumer::Command,
         #[command(flatten)]
         args: RecordArgs,
     },
     /// Manages local accounts
     User {
         #[command(subcommand)]
-        command: user::Command,
+        command: records::user::Command,
         #[command(flatten)]
         args: RecordArgs,
     },
     /// Issues, lists and revokes access tokens
     Token {
         #[command(subcommand)]
-        command: token::Command,
+        command: records::token::Command,
         #[command(flatten)]
         args: RecordArgs,
     },
     /// Encrypts every secret of the store with the first key of store.encryption_key_file
-    #[command(after_help = rekey::HELP)]
+    #[command(after_help = service::rekey::HELP)]
     Rekey(RecordArgs),
     /// Writes consumers, users and access tokens to a file
     Export(ExportArgs),
@@ -131,7 +118,7 @@ enum Command {
         config: ConfigArgs,
     },
     /// Checks that a platform of LTI 1.3 has the secret of a key of LTI 1.1, by its claim oauth_consumer_key_sign
-    LtiKeySign(lti_key_sign::Args),
+    LtiKeySign(records::lti_key_sign::Args),
 }
 
 /// The commands of each group, as the help lists them.
@@ -146,7 +133,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 
 /// The definition of the command line, with the examples and the groups of commands.
 fn definition() -> clap::Command {
-    let mut definition = examples::add(Cli::command());
+    let mut definition = help::examples::add(Cli::command());
     // It gets the command `help`.
     definition.build();
     let about = |name: &str| {
@@ -177,13 +164,13 @@ pub fn main() -> ExitCode {
             log::flush();
             finish(result)
         }
-        Err(error) if usage::is_help(&error) => {
+        Err(error) if help::usage::is_help(&error) => {
             // A closed standard output does not make the help fail.
             let _ = error.print();
             ExitCode::from(if error.use_stderr() { 2 } else { 0 })
         }
         Err(error) => {
-            say(&usage::line(&error));
+            say(&help::usage::line(&error));
             ExitCode::from(2)
         }
     }
@@ -193,30 +180,33 @@ impl Command {
     fn run(self) -> Result<Output, CommandError> {
         match self {
             Self::Demo(args) => demo::run(&args),
-            Self::Serve(args) => serve::run(&args),
-            Self::Check(args) => check::run(&args),
-            Self::Status(args) => status::run(&args),
-            Self::Health(args) => health::run(&args),
-            Self::Why(args) => why::run(&args),
+            Self::Serve(args) => service::serve::run(&args),
+            Self::Check(args) => service::check::run(&args),
+            Self::Status(args) => service::status::run(&args),
+            Self::Health(args) => service::health::run(&args),
+            Self::Why(args) => service::why::run(&args),
             Self::Consumer { command, args } => {
-                let opening = opening(matches!(command, consumer::Command::Add(_)));
+                let opening = opening(matches!(command, records::consumer::Command::Add(_)));
                 args.store.run(args.json, opening, async |context| {
-                    consumer::execute(command, context).await
+                    records::consumer::execute(command, context).await
                 })
             }
             Self::User { command, args } => {
-                let opening = opening(matches!(command, user::Command::Add(_)));
+                let opening = opening(matches!(command, records::user::Command::Add(_)));
                 args.store.run(args.json, opening, async |context| {
-                    user::execute(command, context).await
+                    records::user::execute(command, context).await
                 })
             }
             Self::Token { command, args } => {
                 args.store
                     .run(args.json, Opening::Existing, async |context| {
-                        token::execute(command, context).await
+                        records::token::execute(command, context).await
                     })
             }
-            Self::Rekey(args) => args.store.run(args.json, Opening::Reseal, rekey::execute),
+            Self::Rekey(args) => {
+                args.store
+                    .run(args.json, Opening::Reseal, service::rekey::execute)
+            }
             Self::Export(args) => args.run(),
             Self::Import(args) => args.run(),
             Self::Completions { shell } => {

@@ -1,5 +1,5 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
-//! for taking over an existing system's keys. `operator/manage/line.rs` describes the format.
+//! for taking over an existing system's keys. `operator/manage/store/line.rs` describes the format.
 
 mod contents;
 mod differences;
@@ -23,15 +23,15 @@ use std::{
 use serde_json::json;
 
 use self::rows::{Mapping, mapping};
-use super::{
-    context::{About as _, CommandError, Confirmation, Context, Output, RecordArgs, StoreArgs},
-    progress::{Progress, took},
+use super::context::{
+    About as _, CommandError, Confirmation, Context, Output, RecordArgs, StoreArgs,
 };
 use crate::{
-    base::{clock::UnixTime, names::UserId},
+    base::{clock::UnixTime, text::names::UserId},
+    cli::terminal::progress::{Progress, took},
     operator::manage::{
         CONSUMER_FIELDS, Management, RecordField, USER_FIELDS,
-        line::{VERSION, line},
+        store::line::{VERSION, line},
     },
     records::{
         nonce::{self, settings::NonceScope},

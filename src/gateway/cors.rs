@@ -5,8 +5,8 @@
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 
 use crate::{
-    base::http_fields::single, provider::respond::OwnResponse, telemetry::metrics::Verdict,
-    wire::url::origin::Origin,
+    base::network::http_fields::single, provider::respond::OwnResponse,
+    telemetry::metrics::Verdict, wire::url::origin::Origin,
 };
 
 /// The fields of our responses that a script may read, besides those that it always may (Fetch, CORS-safelisted

@@ -1,12 +1,14 @@
 //! The signature base string, RFC 5849 §3.4.1.
 
+pub mod origin;
+pub mod request_uri;
+
 use super::{
-    deviation::DeviationSet,
-    origin::EncodedOrigin,
     parameters::{Parameters, Selection},
     percent,
     sink::{Chunked, Message, Sink},
 };
+use crate::oauth::{base_string::origin::EncodedOrigin, parameters::deviation::DeviationSet};
 
 /// The text that is signed, as references to its parts: it is written piece by piece and never built.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +75,7 @@ impl Message for BaseString<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oauth::origin::Scheme;
+    use crate::oauth::base_string::origin::Scheme;
 
     fn base_string(method: &str, path: &str, query: &str, selection: Selection) -> String {
         let mut parameters = Parameters::new();

@@ -11,12 +11,14 @@ mod tests;
 
 pub use self::recipe::Pair;
 use self::recipe::Recipe;
-use super::{
-    method::SignatureMethod, name::ProtocolParameter, origin::Scheme, parameters::Parameters,
-    rsa::RsaPublicKey,
-};
-use crate::base::secret::Secret;
+use super::{method::SignatureMethod, parameters::Parameters};
 pub use crate::oauth::diagnosis::mistakes::Mistake;
+use crate::{
+    base::secret::Secret,
+    oauth::{
+        base_string::origin::Scheme, method::rsa::RsaPublicKey, parameters::name::ProtocolParameter,
+    },
+};
 
 /// A request whose signature is wrong, and the secrets that it should have been signed with. Nothing in it is borrowed, so that
 /// another thread can examine it.

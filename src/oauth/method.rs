@@ -1,10 +1,14 @@
 //! Signature methods: the three of RFC 5849 §3.4, and others that are in use.
 
+pub mod body_hash;
+pub mod rsa;
+pub mod signing_key;
+
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use super::{rsa::RsaHash, signing_key::HmacHash};
+use crate::oauth::method::{rsa::RsaHash, signing_key::HmacHash};
 
 /// How a method makes a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,42 +13,42 @@
 //! Secrets come in as a [`Key`], whose [`KeyStates`] are kept; other modules check time and nonces.
 
 pub mod base_string;
-pub mod body_hash;
 pub mod compare;
-pub mod deviation;
 pub mod diagnosis;
 pub mod method;
-pub mod name;
-pub mod origin;
 pub mod parameters;
 pub mod percent;
 pub mod pinned;
 pub mod protocol;
-pub mod request_uri;
-pub mod rsa;
-pub mod shape;
 pub mod signature;
-pub mod signing_key;
 pub mod sink;
 
 pub use self::{
     base_string::BaseString,
-    body_hash::{body_hash, is_body_hash},
-    deviation::{Deviation, DeviationSet},
     method::{MethodSet, SignatureMethod, UnknownMethod},
-    name::{ParameterNames, ProtocolParameter, names_parameter},
-    origin::{Authority, EncodedOrigin, InvalidUrl, Scheme, split_port},
     parameters::{
         BodyNames, Parameter, Parameters, Selection, has_more_fields, has_other_charset,
         is_form_content_type, is_oauth_scheme,
     },
     pinned::Pinned,
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
-    request_uri::RequestUri,
-    rsa::{RsaPrivateKey, RsaPublicKey},
-    shape::{LocationRule, ParameterLocation, ShapeError},
     signature::{
         SignatureHolds, SignatureInvalid, has_bare_plus, sign, sign_rsa, sign_text, verify,
     },
-    signing_key::{Key, KeyStates, SigningKey},
+};
+pub use crate::oauth::{
+    base_string::{
+        origin::{Authority, EncodedOrigin, InvalidUrl, Scheme, split_port},
+        request_uri::RequestUri,
+    },
+    method::{
+        body_hash::{body_hash, is_body_hash},
+        rsa::{RsaPrivateKey, RsaPublicKey},
+        signing_key::{Key, KeyStates, SigningKey},
+    },
+    parameters::{
+        deviation::{Deviation, DeviationSet},
+        name::{ParameterNames, ProtocolParameter, names_parameter},
+        shape::{LocationRule, ParameterLocation, ShapeError},
+    },
 };

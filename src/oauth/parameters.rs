@@ -6,8 +6,11 @@
 //! `name%3Dvalue` and copied at once.
 
 mod check;
+pub mod deviation;
+pub mod name;
 mod read;
 mod scan;
+pub mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -18,11 +21,13 @@ pub use self::{
     scan::BodyNames,
 };
 use super::{
+    percent::{self, encoded_order},
+    sink::Sink,
+};
+use crate::oauth::parameters::{
     deviation::{Deviation, DeviationSet},
     name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter, folded_name},
-    percent::{self, encoded_order},
     shape::{ParameterLocation, ShapeError},
-    sink::Sink,
 };
 
 /// The parameters that a signature covers.

@@ -5,12 +5,16 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use super::{
-    name::{OAUTH_PREFIX, folded_name},
     parameters::{Parameter, Parameters},
     percent,
-    shape::ParameterLocation,
 };
-use crate::base::longest;
+use crate::{
+    base::text::longest,
+    oauth::parameters::{
+        name::{OAUTH_PREFIX, folded_name},
+        shape::ParameterLocation,
+    },
+};
 
 /// A parameter and the value that a consumer has to send, written as `NAME=VALUE` with escapes as in a query (`%20` is a space).
 #[derive(Debug, Clone, PartialEq, Eq)]

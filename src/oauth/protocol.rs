@@ -4,11 +4,15 @@ use std::fmt;
 
 use super::{
     method::{MethodSet, SignatureMethod},
-    name::{ParameterNames, ProtocolParameter},
     parameters::Parameters,
-    shape::{LocationRule, ShapeError},
 };
-use crate::base::findings::{Findings, First};
+use crate::{
+    base::findings::{Findings, First},
+    oauth::parameters::{
+        name::{ParameterNames, ProtocolParameter},
+        shape::{LocationRule, ShapeError},
+    },
+};
 
 /// The protocol parameters that were sent, each in its right shape, each once, all in their locations.
 ///

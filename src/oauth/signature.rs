@@ -5,9 +5,11 @@ use thiserror::Error;
 use super::{
     base_string::BaseString,
     method::{Family, SignatureMethod},
+    sink::Message,
+};
+use crate::oauth::method::{
     rsa::{RsaPrivateKey, RsaPublicKey},
     signing_key::{Key, LONGEST_BASE64, hmac_base64},
-    sink::Message,
 };
 
 /// The proof that a request was signed with the key it was checked with. Nothing but [`verify`] makes one.

@@ -21,12 +21,10 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::manage::{
-    distinct_members,
-    line::{self, Defaults, LineError},
-};
+use super::manage::distinct_members;
 use crate::{
-    base::{clock::Clock, names::ConsumerKey, secret::Secret, tls::TlsFiles},
+    base::{clock::Clock, network::tls::TlsFiles, secret::Secret, text::names::ConsumerKey},
+    operator::manage::store::line::{self, Defaults, LineError},
     records::{
         store::settings::LookupSettings,
         values::{
@@ -35,7 +33,7 @@ use crate::{
             transfer::Record,
         },
     },
-    telemetry::{causes::causes, redact::RedactedToken},
+    telemetry::{log::causes::causes, redact::RedactedToken},
     wire::{
         outbound::{self, MAX_REQUESTS, OutboundError, SharedService, tls::remote_service},
         server::tls::TlsError,

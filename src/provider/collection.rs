@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    base::zip,
+    base::file::zip,
     oauth::{MethodSet, SignatureMethod},
     records::values::record::Consumer,
     request::route::{FlowPaths, ServiceCall, TokenCall},

@@ -24,7 +24,7 @@ pub use self::{
     own_response::OwnResponse,
 };
 use crate::{
-    base::{cold::cold_from, random::NoRandomness},
+    base::{cold::cold_from, secret::random::NoRandomness},
     oauth::{ProtocolParameter, ShapeError},
     provider::{issue, theme::frame::Frame},
     records::values::StoreError,

@@ -17,7 +17,7 @@ pub use self::{
     service::{AllowedMethods, Page, ServiceCall, TokenCall, aliases},
 };
 use crate::{
-    base::http_fields,
+    base::network::http_fields,
     oauth::{Parameters, ProtocolParameter},
     request::parse::{
         head::Head,

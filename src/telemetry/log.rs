@@ -1,5 +1,9 @@
 //! The log: records with fields on standard error, for people or for machines.
 
+pub mod causes;
+pub mod lines;
+pub(super) mod queue;
+
 use std::{io, panic, str::FromStr, thread, time::Duration};
 
 use thiserror::Error;
@@ -13,12 +17,14 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-pub use super::lines::LogFormat;
-use super::{
-    lines::{LogLines, TextFields},
-    queue::{Queue, ToQueue},
+pub use crate::telemetry::log::lines::LogFormat;
+use crate::{
+    base::settings::{deserialize_text, section, texts},
+    telemetry::log::{
+        lines::{LogLines, TextFields},
+        queue::{Queue, ToQueue},
+    },
 };
-use crate::base::settings::{deserialize_text, section, texts};
 
 /// The targets that may write below `info`, with all targets below them.
 const OWN_TARGETS: [&str; 2] = ["countersign", "audit"];

@@ -2,14 +2,11 @@
 
 pub mod audit;
 pub mod calls;
-pub mod causes;
 pub mod charts;
 pub mod conditions;
 pub mod heartbeats;
-pub mod lines;
 pub mod log;
 pub mod metrics;
-mod queue;
 pub mod redact;
 pub mod request_id;
 pub mod stopwatch;

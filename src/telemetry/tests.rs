@@ -14,12 +14,14 @@ use super::{
         record::CallRecord,
         verdict::Verdict,
     },
-    lines::TextFields,
     log::{LogFormat, subscriber},
 };
-use crate::oauth::{
-    Deviation, DeviationSet,
-    diagnosis::{Diagnosed, Mistake},
+use crate::{
+    oauth::{
+        Deviation, DeviationSet,
+        diagnosis::{Diagnosed, Mistake},
+    },
+    telemetry::log::lines::TextFields,
 };
 
 /// The lines that `work` logs, without times.

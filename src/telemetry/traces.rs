@@ -20,7 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, oneshot};
 
 use super::calls::record::CallRecord;
-use crate::base::http_fields::single;
+use crate::base::network::http_fields::single;
 
 /// The field that names trace and span, and whether the trace is recorded.
 pub static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

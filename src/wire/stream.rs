@@ -238,7 +238,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::base::tls::client_config;
+    use crate::base::network::tls::client_config;
 
     #[tokio::test]
     async fn a_server_without_tls_is_told_from_one_that_closes() {

@@ -1,7 +1,7 @@
 //! Consumers.
 
 use countersign::{
-    base::{clock::UnixTime, names::ConsumerKey},
+    base::{clock::UnixTime, text::names::ConsumerKey},
     records::values::{
         port::{Added, Exchanged, RecordFilter, Updated},
         record::{Consumer, ConsumerUse, Dialect, Registration},

@@ -8,7 +8,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use countersign::{
-    base::names::{ConsumerKey, NameEncoding},
+    base::text::names::{ConsumerKey, NameEncoding},
     records::{
         store::{Backend, Store, StoreParams, open_store, postgres::PostgresUrl},
         values::{

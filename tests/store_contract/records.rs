@@ -13,7 +13,7 @@ use std::{
 
 use crate::suite::Backend;
 use countersign::{
-    base::{clock::UnixTime, names::UserId, secret::Secret},
+    base::{clock::UnixTime, secret::Secret, text::names::UserId},
     records::{
         store::Store,
         values::{

@@ -1,7 +1,7 @@
 //! Consumers that users ask for: their bounds hold for processes that ask at once.
 
 use countersign::{
-    base::names::{ConsumerKey, UserId},
+    base::text::names::{ConsumerKey, UserId},
     records::values::{
         port::{Asked, RegistrationBounds},
         record::{Consumer, Registration},

@@ -5,7 +5,7 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use countersign::{
-    base::{names::UserId, secret::Secret},
+    base::{secret::Secret, text::names::UserId},
     records::{
         store::Store,
         values::{

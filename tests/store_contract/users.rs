@@ -1,7 +1,7 @@
 //! Users.
 
 use countersign::{
-    base::names::UserId,
+    base::text::names::UserId,
     records::values::{
         port::{Added, Admitted, Decided, TokenFilter},
         record::{OutsideUser, RequestTokenState, User},

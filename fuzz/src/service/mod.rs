@@ -16,7 +16,7 @@ use std::{
 use countersign::{
     base::{
         clock::{Clock, UnixTime},
-        peer::Peer,
+        network::peer::Peer,
         rate::Rate,
         secret::Secret,
     },

@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::{SettingValue, plain_values};
-use crate::base::names::{ConsumerKey, Permission};
+use crate::base::text::names::{ConsumerKey, Permission};
 
 /// The reason why a text is rejected, without the text itself; empty if [`Text::EXPECTED`] is enough.
 pub type Reason = Cow<'static, str>;

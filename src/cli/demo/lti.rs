@@ -14,8 +14,8 @@ use super::{
     local_listener, management, serve,
 };
 use crate::{
-    base::{clock::UnixTime, random},
-    cli::{context::actor, request::RequestArgs},
+    base::{clock::UnixTime, secret::random},
+    cli::{arguments::request::RequestArgs, context::actor},
     oauth::{Parameters, SignatureMethod, SigningKey, sign},
     operator::manage::view,
     provider::{

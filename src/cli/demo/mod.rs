@@ -28,13 +28,10 @@ use self::{
     echo::{DemoPages, echo},
     traffic::Traffic,
 };
-use super::{
-    context::{About as _, CommandError, Output, actor, block_on},
-    output::say,
-    sign::quoted,
-};
+use super::context::{About as _, CommandError, Output, actor, block_on};
 use crate::{
-    base::{random, secret::Secret},
+    base::secret::{Secret, random},
+    cli::{signature::sign::quoted, terminal::output::say},
     operator::{
         admin::{Control, console::INVITATION_LIFETIME},
         manage::{self, Management, RecordDefaults, view},

@@ -10,12 +10,10 @@ use super::BoxedError;
 use crate::{
     base::clock::Clock,
     cli::{
+        arguments::{request::RequestArgs, secret_arg::SecretArg, secrets::SecretArgs},
         context::{CommandError, actor},
-        health,
-        request::RequestArgs,
-        secret_arg::SecretArg,
-        secrets::SecretArgs,
-        sign::SignArgs,
+        service::health,
+        signature::sign::SignArgs,
     },
     operator::{
         explain::Asked,

@@ -16,11 +16,11 @@ use super::{
     rows::{Format, Rows},
 };
 use crate::{
-    base::names::Permission,
-    cli::progress::Progress,
+    base::text::names::Permission,
+    cli::terminal::progress::Progress,
     operator::manage::{
         distinct_members,
-        line::{Defaults, Head, LineError, VERSION, record},
+        store::line::{Defaults, Head, LineError, VERSION, record},
     },
     provider::issue::callback,
     records::values::transfer::{Alike, ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record, name},

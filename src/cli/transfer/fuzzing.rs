@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     base::clock::UnixTime,
-    operator::manage::line::Defaults,
+    operator::manage::store::line::Defaults,
     records::values::transfer::{ExportOrigin, Exported, Record},
 };
 

@@ -18,12 +18,12 @@ use super::{
     rows::Format,
 };
 use crate::{
-    base::names::ConsumerKey,
+    base::text::names::ConsumerKey,
     cli::{
         context::{About as _, CommandError, Context, Output, RecordArgs, new_name},
-        progress::took,
+        terminal::progress::took,
     },
-    operator::manage::line::Defaults,
+    operator::manage::store::line::Defaults,
     provider::{issue::callback, login::password},
     records::{
         store::{self, Backend},

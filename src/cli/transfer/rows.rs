@@ -1,5 +1,5 @@
-//! The rows of an input: JSON Lines as `operator/manage/line.rs` describes them, or CSV whose columns are mapped onto the same
-//! members.
+//! The rows of an input: JSON Lines as `operator/manage/store/line.rs` describes them, or CSV whose columns are mapped onto
+//! the same members.
 
 use std::{
     borrow::Cow,
@@ -14,10 +14,12 @@ use super::quotes::{Misquoted, Quotes};
 use crate::{
     operator::manage::{
         CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members,
-        line::{LineError, name_of},
-        member_names,
+        store::{
+            line::{LineError, name_of},
+            member_names,
+        },
     },
-    telemetry::lines::visible,
+    telemetry::log::lines::visible,
 };
 
 /// The format of an input.

@@ -10,11 +10,11 @@ use super::{
 };
 use crate::{
     base::{
-        names::{ConsumerKey, Permission},
         secret::Secret,
+        text::names::{ConsumerKey, Permission},
     },
     oauth::Deviation,
-    operator::manage::{line::Defaults, member_names},
+    operator::manage::store::{line::Defaults, member_names},
     provider::issue::callback,
     records::values::{
         record::{AccessToken, BodyHash, Consumer, Dialect, Registration, TokenBeginning, User},

@@ -5,7 +5,7 @@ use percent_encoding::utf8_percent_encode;
 
 use super::Authorizer;
 use crate::{
-    base::http_fields::{Initiator, SEC_FETCH_MODE, parameter},
+    base::network::http_fields::{Initiator, SEC_FETCH_MODE, parameter},
     gateway::cors::is_preflight,
     provider::{
         issue::callback::ESCAPED,

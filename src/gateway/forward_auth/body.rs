@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName};
 use http_body::Body as _;
 
 use crate::{
-    base::http_fields::all, request::parse::unseen_body::UnseenBody,
+    base::network::http_fields::all, request::parse::unseen_body::UnseenBody,
     wire::server::request::RequestBody,
 };
 

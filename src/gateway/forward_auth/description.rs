@@ -5,7 +5,7 @@ use http::{
 };
 
 use crate::{
-    base::http_fields::all,
+    base::network::http_fields::all,
     oauth::Authority,
     request::parse::{
         ParseRejection,

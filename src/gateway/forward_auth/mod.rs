@@ -13,7 +13,7 @@ use http_body::Body as _;
 
 use self::description::{Described, WAYS, Way};
 use crate::{
-    base::peer::Peer,
+    base::network::peer::Peer,
     gateway::{
         decision,
         live::{Live, Waiting},

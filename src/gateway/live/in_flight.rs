@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::Current;
 use crate::{
-    base::peer,
+    base::network::peer,
     wire::server::caller::{stream::CallerStream, unproved},
 };
 

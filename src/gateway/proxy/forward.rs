@@ -9,7 +9,7 @@ use http::{
 use http_body::Body as _;
 
 use crate::{
-    base::{cold, http_fields::NameFilter},
+    base::{cold, network::http_fields::NameFilter},
     gateway::{
         live::{Current, InFlight},
         record::RequestRecord,
@@ -20,12 +20,10 @@ use crate::{
         forward::{
             ForwardFault, ForwardParams,
             credentials::Rewriting,
-            download,
             exchange::{self, Answered},
-            location::PublicPlaces,
             pool::{KEEP_ALIVE, Lease, UpstreamBody},
             request::{ReceivedAs, UpstreamHead, path_and_query},
-            response::{self as api_response, ResponseContext},
+            response::{self as api_response, ResponseContext, download, location::PublicPlaces},
             tunnel,
             websocket::Handshake,
         },

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use http::{Method, Response, header};
 
 use crate::{
-    base::http_fields::SEC_FETCH_MODE,
+    base::network::http_fields::SEC_FETCH_MODE,
     gateway::{
         live::{Live, Served, Waiting},
         record::RequestRecord,

@@ -15,7 +15,7 @@ use super::{
     service::{self, ASTERISK, options, own_response},
 };
 use crate::{
-    base::{cold, peer::Peer, random},
+    base::{cold, network::peer::Peer, secret::random},
     gateway::{
         decision::{Received, begin, decide, handshake, receive},
         live::{Current, InFlight, Phase, Served, Shared, Waiting},

@@ -11,7 +11,7 @@ use http::{
 use tokio::time::Instant;
 
 use crate::{
-    base::{clock::UnixTime, names::UserId},
+    base::{clock::UnixTime, text::names::UserId},
     gateway::{
         launch::Launch,
         live::{Current, InFlight, Served},

@@ -19,7 +19,7 @@ use crate::{
             record::CallRecord,
             rejections::{BaseStrings, KeptCall},
         },
-        causes::causes,
+        log::causes::causes,
         metrics::{Outcome, Verdict},
         traces::Steps,
     },

@@ -15,8 +15,10 @@ use super::{
     recipe::{Bytes, Coding, Pair, Recipe, encoded, mac, prefix_of},
 };
 use crate::oauth::{
-    method::SignatureMethod, name::OAUTH_PREFIX, origin::Scheme, parameters::fields, percent,
-    shape::ParameterLocation,
+    base_string::origin::Scheme,
+    method::SignatureMethod,
+    parameters::{fields, name::OAUTH_PREFIX, shape::ParameterLocation},
+    percent,
 };
 
 /// Defines [`Mistake`] from one row a mistake.

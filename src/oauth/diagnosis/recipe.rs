@@ -15,13 +15,10 @@ use super::WrongSignature;
 use crate::{
     base::secret::Secret,
     oauth::{
-        method::{Family, SignatureMethod},
-        origin::Scheme,
-        percent,
-        rsa::Opened,
-        shape::ParameterLocation,
-        signature,
-        signing_key::SigningKey,
+        base_string::origin::Scheme,
+        method::{Family, SignatureMethod, rsa::Opened, signing_key::SigningKey},
+        parameters::shape::ParameterLocation,
+        percent, signature,
     },
 };
 

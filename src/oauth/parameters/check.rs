@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Entry, Parameters};
 use crate::{
     base::findings::Findings,
-    oauth::{
+    oauth::parameters::{
         name::{ParameterNames, ProtocolParameter, is_look_alike, names_parameter},
         shape::{LocationRule, ParameterLocation, ShapeError},
     },

@@ -4,9 +4,11 @@ use super::{
     ENCODED_EQUALS, Entry, MAX_LATE_METHODS, Parameters, Rank, names_method, prefix, scan::decoded,
 };
 use crate::oauth::{
-    name::{OAUTH_PREFIX, ProtocolParameter, is_look_alike},
+    parameters::{
+        name::{OAUTH_PREFIX, ProtocolParameter, is_look_alike},
+        shape::{ParameterLocation, ShapeError},
+    },
     percent,
-    shape::{ParameterLocation, ShapeError},
 };
 
 const SCHEME: &[u8] = b"OAuth";

@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode;
 
-use crate::oauth::name::{OAUTH_PREFIX, folded_name};
+use crate::oauth::parameters::name::{OAUTH_PREFIX, folded_name};
 
 /// The most bytes of a name that are kept. A longer one counts as one of a protocol parameter if it may still become that.
 const MAX_NAME: usize = 256;

@@ -1,4 +1,3 @@
-use crate::text::words;
 use std::borrow::Cow;
 
 use proptest::prelude::*;
@@ -6,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     base::findings::First,
-    oauth::{method::MethodSet, percent, shape::LocationRule},
+    oauth::{method::MethodSet, parameters::shape::LocationRule, percent},
+    text::words,
 };
 
 const REPEATED: &str = "given more than once";

@@ -18,8 +18,8 @@ use self::{
 use super::{Admin, Backend, admin_actor, tokens::TokenKind};
 use crate::{
     base::{
-        hexadecimal::hexadecimal,
-        http_fields::{all, list},
+        network::http_fields::{all, list},
+        text::hexadecimal::hexadecimal,
     },
     oauth::percent,
     operator::manage::{Actor, Tool},

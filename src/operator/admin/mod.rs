@@ -26,7 +26,7 @@ use self::{
     tokens::{AdminTokenGuard, TokenHolder, Tokens},
 };
 use crate::{
-    base::{clock::Clock, http_fields::single, secret::Secret},
+    base::{clock::Clock, network::http_fields::single, secret::Secret},
     gateway::{
         live::{Phase, Shared},
         proxy::jwk_set,

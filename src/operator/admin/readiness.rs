@@ -12,10 +12,9 @@ use crate::{
     },
     request::verify::Verifier,
     telemetry::{
-        causes::causes,
         conditions::{Condition, Conditions, WINDOW_FULL},
         heartbeats::{HUNG_AFTER, Heartbeats},
-        log,
+        log::{self, causes::causes},
         metrics::Metrics,
     },
 };

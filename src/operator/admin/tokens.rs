@@ -15,7 +15,12 @@ use thiserror::Error;
 pub use super::token_file::TokenFileError;
 use super::token_file::{self, Entry, FileProblem};
 use crate::{
-    base::{clock::Clock, http_fields::single, peer::network, rate::Rate, secret::Secret},
+    base::{
+        clock::Clock,
+        network::{http_fields::single, peer::network},
+        rate::Rate,
+        secret::Secret,
+    },
     provider::login::{Throttle, throttle::Throttled},
 };
 

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        names::ConsumerKey,
-        random::NoRandomness,
+        secret::random::NoRandomness,
+        text::names::ConsumerKey,
     },
     oauth::percent,
     provider::{

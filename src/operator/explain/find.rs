@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use super::{Asked, KnownSecrets, ParsedRequest, ServerView, TokenRecord};
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
-    oauth::{Parameters, RsaPublicKey, diagnosis::OtherUrl, rsa::InvalidRsaKey},
+    base::{clock::UnixTime, secret::Secret, text::names::ConsumerKey},
+    oauth::{Parameters, RsaPublicKey, diagnosis::OtherUrl, method::rsa::InvalidRsaKey},
     records::{store::Store, values::StoreError},
     request::{
         policy::operations::{Operation, Operations},

@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::{
     oauth::{
         BaseString, DeviationSet, Parameters, RequestUri, Selection, ShapeError,
-        is_form_content_type, origin::InvalidUrl,
+        base_string::origin::InvalidUrl, is_form_content_type,
     },
     request::parse::origin::PublicUrl,
     wire::url::origin::{HttpUrl, Origin},

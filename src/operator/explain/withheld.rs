@@ -7,7 +7,7 @@
 
 use super::{Explanation, KnownSecrets, TokenRecord};
 use crate::{
-    base::random::{self, NoRandomness},
+    base::secret::random::{self, NoRandomness},
     oauth::diagnosis::{Diagnosis, Mistake},
     records::values::record::{AccessToken, TokenBeginning},
 };

@@ -1,19 +1,21 @@
 //! The audit records of operators' acts.
 
+pub mod settings;
+
 use std::sync::atomic::Ordering;
 
 use rustix::system::uname;
 
 use super::{ManageError, Management};
 use crate::{
-    base::random,
+    base::secret::random,
     records::values::{
         StoreError,
         port::{AuditEntry, AuditFilter},
     },
     telemetry::{
         audit::{Actor, CommandRecord},
-        causes::causes,
+        log::causes::causes,
     },
 };
 

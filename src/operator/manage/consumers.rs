@@ -1,5 +1,9 @@
 //! The life of a consumer.
 
+pub(super) mod developer_links;
+pub(super) mod lti_key_sign;
+pub(super) mod registrations;
+
 use std::{collections::HashMap, time::Duration};
 
 use serde_json::{Map, Value, json};
@@ -12,7 +16,11 @@ use super::{
     view,
 };
 use crate::{
-    base::{clock::UnixTime, longest, names::ConsumerKey, random, secret::Secret},
+    base::{
+        clock::UnixTime,
+        secret::{Secret, random},
+        text::{longest, names::ConsumerKey},
+    },
     records::values::{
         port::{Added, Guard, ListedConsumer, RecordFilter, Source, Updated},
         record::Consumer,

@@ -5,9 +5,11 @@ use thiserror::Error;
 use super::input::InvalidInput;
 use crate::{
     base::{
-        longest,
-        names::{ConsumerKey, Permission, UserId},
-        random::NoRandomness,
+        secret::random::NoRandomness,
+        text::{
+            longest,
+            names::{ConsumerKey, Permission, UserId},
+        },
     },
     records::values::StoreError,
 };

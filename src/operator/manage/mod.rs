@@ -4,20 +4,14 @@
 //! are fronts of it: they read arguments, call a function and show a [`view`]. A function that changes one record takes a
 //! [`Guard`](crate::records::values::port::Guard), which looks at the record in the transaction of the change.
 
-mod audit;
+pub mod audit;
 mod change;
 mod consumers;
-mod developer_links;
 mod error;
 mod input;
-pub(crate) mod line;
-mod lti_key_sign;
-pub(crate) mod member_names;
 mod record_fields;
-mod registrations;
 pub mod setting;
-pub mod settings;
-mod store;
+pub(crate) mod store;
 mod tokens;
 mod users;
 pub mod view;
@@ -31,10 +25,13 @@ use parking_lot::Mutex;
 
 pub use self::{
     audit::{Tool, actor},
-    consumers::{SECRET_ROTATED, check_secret, new_consumer, patched},
+    consumers::{
+        SECRET_ROTATED, check_secret,
+        lti_key_sign::{KeySignError, LaunchClaims},
+        new_consumer, patched,
+    },
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},
-    lti_key_sign::{KeySignError, LaunchClaims},
     record_fields::{
         CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_items, check_members,
     },

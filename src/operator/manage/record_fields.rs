@@ -7,7 +7,11 @@ use serde_json::{Map, Value};
 
 use super::InvalidInput;
 use crate::{
-    base::{longest, names::Permission, network::Network, rate::Rate},
+    base::{
+        network::Network,
+        rate::Rate,
+        text::{longest, names::Permission},
+    },
     oauth::{Deviation, Pinned},
     provider::issue::{callback, registration},
     wire::url::web_page::web_page,

@@ -1,5 +1,8 @@
 //! The use cases with the store as a whole: export, import, and its secrets under another key.
 
+pub(crate) mod line;
+pub(crate) mod member_names;
+
 use std::io;
 
 use super::{ManageError, Management};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Actor, InvalidInput, ManageError, Management, change::WatchedGuard};
 use crate::{
-    base::{clock::UnixTime, names::Permission, random},
+    base::{clock::UnixTime, secret::random, text::names::Permission},
     records::values::{
         port::{Added, Guard, TokenFilter},
         record::{AccessToken, Consumer, TokenBeginning, User},

@@ -11,7 +11,11 @@ use super::{
     input::{merged, read},
 };
 use crate::{
-    base::{clock::UnixTime, names::UserId, random, secret::Secret},
+    base::{
+        clock::UnixTime,
+        secret::{Secret, random},
+        text::names::UserId,
+    },
     records::values::{
         port::{Added, Guard, RecordFilter},
         record::{Session, User},

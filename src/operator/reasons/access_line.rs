@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     base::clock::UnixTime,
-    telemetry::{calls::record::CallRecord, lines::ACCESS},
+    telemetry::{calls::record::CallRecord, log::lines::ACCESS},
 };
 
 /// The time of a line and the call; `None` for any other line. A log collector may have put something before ours.

@@ -2,7 +2,7 @@
 
 use super::{EXPIRES_IN, Endpoints, seconds_until, user_field::UserField};
 use crate::{
-    base::{random, secret::Secret},
+    base::secret::{Secret, random},
     provider::{
         issue::IssueRejection,
         respond::{Failure, OwnResponse},

@@ -8,8 +8,8 @@ use super::Endpoints;
 use crate::{
     base::{
         clock::UnixTime,
-        names::{Permission, UserId},
-        random,
+        secret::random,
+        text::names::{Permission, UserId},
     },
     provider::{
         issue::IssueRejection,

@@ -2,7 +2,7 @@
 
 use super::{EXPIRES_IN, Endpoints, seconds_until};
 use crate::{
-    base::random,
+    base::secret::random,
     oauth::{Deviation, ProtocolParameter, ShapeError},
     provider::{
         issue::{IssueRejection, callback},

@@ -2,8 +2,8 @@
 
 use crate::{
     base::{
-        names::Permission,
         settings::{Reason, Text, distinct, plain_values, section},
+        text::names::Permission,
     },
     provider::issue::IssueRejection,
 };

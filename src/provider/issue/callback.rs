@@ -8,7 +8,7 @@ use thiserror::Error;
 use url::{ParseError, Url};
 
 use crate::{
-    base::longest,
+    base::text::longest,
     oauth::{Scheme, split_port},
     records::values::record::Callback,
     wire::url::origin::Origin,

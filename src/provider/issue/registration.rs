@@ -4,8 +4,8 @@
 use thiserror::Error;
 
 use crate::{
-    base::longest,
-    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
+    base::text::longest,
+    oauth::{RsaPublicKey, method::rsa::InvalidRsaKey},
     wire::url::web_page::{InvalidWebPage, web_page},
 };
 

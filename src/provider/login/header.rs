@@ -6,7 +6,8 @@
 use http::{HeaderMap, HeaderName};
 
 use crate::{
-    base::http_fields::single, provider::issue::registration, records::values::record::OutsideUser,
+    base::network::http_fields::single, provider::issue::registration,
+    records::values::record::OutsideUser,
 };
 
 /// The fields that the proxy sets.
@@ -63,7 +64,7 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
-    use crate::base::names::NameEncoding;
+    use crate::base::text::names::NameEncoding;
 
     #[test]
     fn takes_one_user_and_no_other_spelling() {

@@ -20,7 +20,7 @@ use super::{
     settings::{Encoding, LoginMethod, PasswordCheckSettings},
 };
 use crate::{
-    base::{clock::Clock, secret::Secret, tls::TlsFiles},
+    base::{clock::Clock, network::tls::TlsFiles, secret::Secret},
     provider::issue::registration,
     records::{
         store::Store,
@@ -253,7 +253,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{base::names::NameEncoding, provider::login::settings::LoginMethod};
+    use crate::{base::text::names::NameEncoding, provider::login::settings::LoginMethod};
 
     fn fields() -> PasswordCheckSettings {
         PasswordCheckSettings {

@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, PasswordPool, password};
 use crate::{
-    base::{longest, secret::Secret},
+    base::{secret::Secret, text::longest},
     records::{store::Store, values::port::Account},
 };
 

@@ -9,7 +9,7 @@ use ::http::StatusCode;
 use thiserror::Error;
 
 use crate::{
-    base::{names::UserId, secret::Secret},
+    base::{secret::Secret, text::names::UserId},
     records::values::{StoreError, record::User},
 };
 

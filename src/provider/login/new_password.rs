@@ -7,7 +7,7 @@
 use thiserror::Error;
 
 use crate::{
-    base::{longest, secret::Secret},
+    base::{secret::Secret, text::longest},
     records::values::record::User,
 };
 

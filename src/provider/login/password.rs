@@ -9,7 +9,7 @@ use thiserror::Error;
 pub use super::stored::UnusableHash;
 use super::stored::{self, Stored};
 use crate::{
-    base::{longest, secret::Secret},
+    base::{secret::Secret, text::longest},
     records::values::password_cost::password_cost,
 };
 

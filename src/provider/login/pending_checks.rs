@@ -7,7 +7,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::base::peer::network;
+use crate::base::network::peer::network;
 
 /// One caller may have one part in this many.
 const SHARE: usize = 4;

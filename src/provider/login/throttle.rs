@@ -49,7 +49,7 @@ use parking_lot::Mutex;
 
 use self::folded::folded;
 pub use self::pauses::{PausedAccount, PausedAccounts};
-use crate::base::{clock::UnixTime, peer::network, rate::Rate, secret::Secret};
+use crate::base::{clock::UnixTime, network::peer::network, rate::Rate, secret::Secret};
 
 /// Sets of the table.
 const SETS: usize = 16_384;

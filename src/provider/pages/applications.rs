@@ -7,15 +7,16 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    LoggedIn, PageError, PageRequest, Worded, consent, cookies,
-    csrf::{self, FormPurpose},
-    login::LoginForm,
-    settings::RegistrationMode,
+    LoggedIn, PageError, PageRequest, Worded, consent, login::LoginForm, settings::RegistrationMode,
 };
 use crate::{
-    base::names::{ConsumerKey, UserId},
+    base::text::names::{ConsumerKey, UserId},
     provider::{
         issue::callback::ESCAPED,
+        pages::{
+            browser::cookies,
+            form::csrf::{self, FormPurpose},
+        },
         respond::{Failure, OwnResponse},
         theme::frame::Frame,
     },

@@ -1,5 +1,7 @@
 //! The browser of a session, by names that its user recognizes, and what it wants a page for.
 
+pub(crate) mod cookies;
+
 use http::{HeaderMap, Method, header, request::Parts};
 
 /// The names in User-Agent, the most specific first: nearly all browsers name Safari, and many Chrome.

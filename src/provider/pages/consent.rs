@@ -3,6 +3,8 @@
 //! The steps: login form unless there is a session, consent form, redirect to the callback or a page with the
 //! verifier. A request token that cannot be decided never leads to a redirect, because its callback is then not trusted.
 
+pub(super) mod preview;
+
 use std::{borrow::Cow, time::Duration};
 
 use askama::Template;
@@ -10,21 +12,26 @@ use percent_encoding::utf8_percent_encode;
 use zeroize::Zeroizing;
 
 use super::{
-    LoggedIn, PageError, PageRequest, Worded, Wording, browser, cookies,
-    csrf::{self, FormPurpose},
+    LoggedIn, PageError, PageRequest, Worded, Wording, browser,
     login::LoginForm,
     settings::{DEMANDS, Remember},
 };
 use crate::{
     base::{
         language::{self, MessagePart},
-        longest,
-        names::{ConsumerKey, Permission},
-        random,
+        secret::random,
+        text::{
+            longest,
+            names::{ConsumerKey, Permission},
+        },
     },
     oauth::ProtocolParameter,
     provider::{
         issue::callback::{self, Destination, ESCAPED},
+        pages::{
+            browser::cookies,
+            form::csrf::{self, FormPurpose},
+        },
         respond::{Failure, OwnResponse, duration::in_words},
         theme::frame::Frame,
     },

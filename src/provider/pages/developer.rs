@@ -9,17 +9,21 @@ use std::{future::Future, net::IpAddr, num::NonZeroU32, pin::Pin, sync::Arc, tim
 
 use askama::Template;
 
-use super::{
-    PageError, PageRequest, cookies,
-    csrf::{self, FormPurpose},
-};
+use super::{PageError, PageRequest};
 use crate::{
     base::{
-        clock::UnixTime, names::ConsumerKey, random::SECRET_LENGTH, rate::Rate, secret::Secret,
+        clock::UnixTime,
+        rate::Rate,
+        secret::{Secret, random::SECRET_LENGTH},
+        text::names::ConsumerKey,
     },
     oauth::compare::{Parts, marked},
     provider::{
         login::throttle::{Throttle, Throttled},
+        pages::{
+            browser::cookies,
+            form::csrf::{self, FormPurpose},
+        },
         respond::{
             Failure, OwnResponse,
             mistake::{advice, mistake},

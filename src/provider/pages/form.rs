@@ -1,5 +1,8 @@
 //! The fields of a form, read strictly: UTF-8, and every name once.
 
+pub(crate) mod csrf;
+pub(crate) mod return_to;
+
 use percent_encoding::percent_decode;
 use zeroize::{Zeroize, Zeroizing};
 

@@ -2,7 +2,8 @@
 
 use http::HeaderMap;
 
-use super::{Form, cookies, return_to};
+use super::Form;
+use crate::provider::pages::{browser::cookies, form::return_to};
 
 /// The values of the named fields of a form; `None` if it is unreadable.
 pub fn form<'n>(body: &[u8], names: impl Iterator<Item = &'n str>) -> Option<Vec<Option<String>>> {

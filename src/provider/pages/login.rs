@@ -7,16 +7,22 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use percent_encoding::utf8_percent_encode;
 use thiserror::Error;
 
-use super::{
-    LoggedIn, PageError, PageRequest, browser, cookies,
-    csrf::{self, FormPurpose},
-    return_to,
-};
+use super::{LoggedIn, PageError, PageRequest, browser};
 use crate::{
-    base::{longest, names::UserId, random, secret::Secret},
+    base::{
+        secret::{Secret, random},
+        text::{longest, names::UserId},
+    },
     provider::{
         issue::callback::ESCAPED,
         login::{Login, LoginError, password},
+        pages::{
+            browser::cookies,
+            form::{
+                csrf::{self, FormPurpose},
+                return_to,
+            },
+        },
         respond::{Failure, OwnResponse, duration::in_words},
         theme::frame::Frame,
     },

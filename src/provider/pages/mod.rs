@@ -24,10 +24,10 @@ use percent_encoding::utf8_percent_encode;
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        http_fields::{self, Initiator},
         language,
-        names::{Permission, UserId},
+        network::http_fields::{self, Initiator},
         secret::Secret,
+        text::names::{Permission, UserId},
     },
     oauth::ProtocolParameter,
     provider::{
@@ -59,29 +59,27 @@ use crate::{
 };
 
 mod applications;
-mod browser;
+pub(crate) mod browser;
 mod consent;
-pub(crate) mod cookies;
-pub(crate) mod csrf;
 pub mod developer;
 mod error;
 pub(crate) mod form;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod login;
-mod own_token;
 mod password;
-mod preview;
 mod registration;
-pub(crate) mod return_to;
 pub mod settings;
 
-pub use cookies::{CookieNames, cookie_names};
+pub use browser::cookies::{CookieNames, cookie_names};
 
-use csrf::FormPurpose;
+use browser::cookies;
 use developer::{ChecksSignatures, DeveloperRates};
 use error::PageError;
-use form::Form;
+use form::{
+    Form,
+    csrf::{self, FormPurpose},
+};
 use settings::{
     AuthorizePageSettings, ConsentSettings, PermissionSettings, RegistrationSettings, Remember,
     SessionSettings,

@@ -5,9 +5,7 @@ use askama::Template;
 
 use super::{
     LoggedIn, PageError, PageRequest,
-    csrf::{self, FormPurpose},
     login::{AttemptError, LoginForm, Notice},
-    return_to,
     settings::Remember,
 };
 use crate::{
@@ -18,6 +16,10 @@ use crate::{
             new_password::{self, MIN_CHARACTERS, Weakness},
             password,
             pool::PoolError,
+        },
+        pages::form::{
+            csrf::{self, FormPurpose},
+            return_to,
         },
         respond::{Failure, OwnResponse},
         theme::frame::Frame,

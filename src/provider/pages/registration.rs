@@ -3,6 +3,8 @@
 //! Every change names its consumer, of which the user has to be the owner in the transaction that changes it. The key of a new
 //! consumer is in its form, so that a form that is sent twice registers once.
 
+pub(super) mod own_token;
+
 use std::time::Duration;
 
 use askama::Template;
@@ -13,21 +15,23 @@ use serde_json::json;
 use unicode_normalization::is_nfkc;
 
 use super::{
-    LoggedIn, PageError, PageRequest, Worded, cookies,
-    csrf::{self, FormPurpose},
-    developer,
-    login::LoginForm,
+    LoggedIn, PageError, PageRequest, Worded, developer, login::LoginForm,
     settings::RegistrationMode,
 };
 use crate::{
     base::{
-        longest,
-        names::{ConsumerKey, Permission},
-        random,
-        secret::Secret,
+        secret::{Secret, random},
+        text::{
+            longest,
+            names::{ConsumerKey, Permission},
+        },
     },
     provider::{
         issue::{callback, registration},
+        pages::{
+            browser::cookies,
+            form::csrf::{self, FormPurpose},
+        },
         respond::{Failure, OwnResponse},
         theme::frame::Frame,
     },

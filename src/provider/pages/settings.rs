@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::{
     base::{
-        names::Permission,
         settings::{choices, one_of, plain_values, section, text},
+        text::names::Permission,
     },
     oauth::ProtocolParameter,
     provider::endpoints::scope::{PARAMETER, ScopeSettings, is_parameter},

@@ -8,8 +8,8 @@ use crate::{
     },
     request::{forward::ForwardFault, verify::VerifyFault},
     telemetry::{
-        causes::causes,
         conditions::{Condition, WINDOW_FULL},
+        log::causes::causes,
     },
 };
 

@@ -13,7 +13,9 @@ use super::{
     own_response::{FORM, OwnResponse, form},
 };
 use crate::{
-    base::http_fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim},
+    base::network::http_fields::{
+        SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim,
+    },
     provider::theme::frame::Frame,
     telemetry::metrics::Verdict,
     wire::problem::Problem,

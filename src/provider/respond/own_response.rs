@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 
 use crate::{
-    base::names::UserId,
+    base::text::names::UserId,
     oauth::percent,
     provider::theme::{Theme, asset::Asset, frame::Frame},
     telemetry::metrics::Verdict,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderValue, Uri};
 
 use crate::{
-    base::{http_fields::parameter, language::Texts},
+    base::{language::Texts, network::http_fields::parameter},
     provider::theme::Theme,
 };
 

@@ -13,7 +13,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use crate::{
     base::{
         language::{Languages, PageFileError},
-        names::Permission,
+        text::names::Permission,
     },
     provider::theme::{
         asset::{Asset, FileType, css_type, image_type},

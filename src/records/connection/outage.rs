@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::{
     base::clock::{self, Clock, UnixTime},
     records::values::error::{Result, StillDown, StoreError},
-    telemetry::causes::causes,
+    telemetry::log::causes::causes,
 };
 
 /// Whether the engine answers. While it does not, requests fail at once and one task tries to reach it.

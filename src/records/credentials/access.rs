@@ -14,8 +14,8 @@ use super::{
 use crate::{
     base::{
         clock::UnixTime,
-        names::{Permission, UserId},
         secret::Secret,
+        text::names::{Permission, UserId},
     },
     oauth::{Key, KeyStates},
     records::{

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     base::{
         clock::UnixTime,
-        names::{ConsumerKey, Permission, UserId},
         secret::Secret,
+        text::names::{ConsumerKey, Permission, UserId},
     },
     records::{
         credentials::cache::{CacheEntry, RecordCache},

@@ -13,7 +13,7 @@ use super::{
     stamp::{Announced, Stamp, in_32_bits, is_within},
 };
 use crate::{
-    base::{clock::UnixTime, hashed::Hashed, names::ConsumerKey},
+    base::{clock::UnixTime, secret::hashed::Hashed, text::names::ConsumerKey},
     records::values::{Result, StoreError},
     telemetry::metrics::per_thread::Counter,
 };

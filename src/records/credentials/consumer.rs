@@ -9,10 +9,10 @@ use super::{field_values::FieldValues, last_use::LastUse, stamp::Stamp};
 use crate::{
     base::{
         clock::UnixTime,
-        names::{ConsumerKey, Permission},
         network::{self, Network},
         rate::Rate,
         secret::Secret,
+        text::names::{ConsumerKey, Permission},
     },
     oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
     records::{

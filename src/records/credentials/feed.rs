@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use tokio::sync::Mutex;
 
 use crate::{
-    base::{clock::Clock, names::ConsumerKey},
+    base::{clock::Clock, text::names::ConsumerKey},
     records::{
         credentials::Cached,
         store::Store,

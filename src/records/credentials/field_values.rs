@@ -8,7 +8,7 @@ use http::{HeaderValue, header::InvalidHeaderValue};
 
 use crate::base::{
     clock::UnixTime,
-    names::{ConsumerKey, NameEncoding, Permission, UserId},
+    text::names::{ConsumerKey, NameEncoding, Permission, UserId},
 };
 
 /// The values of the identity headers of a call, which requests clone. Each credential has values of its own: a clone

@@ -33,9 +33,9 @@ use stamp::{Announced, Stamp};
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        names::ConsumerKey,
         secret::Secret,
         settings::{LONGEST, duration, section},
+        text::names::ConsumerKey,
     },
     oauth::{SignatureMethod, SigningKey},
     records::{

@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::base::hashed::Hashed;
+use crate::base::secret::hashed::Hashed;
 
 /// Shards of a second: enough that a few dozen workers rarely wait for each other.
 pub(super) const SHARDS: usize = 16;

@@ -29,7 +29,7 @@ use super::{
     segment::{self, Segment},
     state::{self, State, WindowOpenError},
 };
-use crate::base::new_file::open_kept;
+use crate::base::file::new_file::open_kept;
 
 /// The most files that one call of [`Journal::maintain`] deletes: more than are filled in the second between two calls.
 const MAX_DELETED: usize = 32;

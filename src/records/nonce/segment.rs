@@ -28,7 +28,7 @@ use rustix::{
 };
 
 use super::key::{Key, Record};
-use crate::base::new_file::{create_new, open_kept};
+use crate::base::file::new_file::{create_new, open_kept};
 
 /// Bytes of a record.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();

@@ -50,7 +50,7 @@ use crate::{
         nonce::{Insertion, NonceUse, OnLost, Outage, SharedWindow, Unavailable},
         values::{Result, StoreError, is_logged_outage},
     },
-    telemetry::causes::causes,
+    telemetry::log::causes::causes,
 };
 
 /// The most nonces that wait.

@@ -13,7 +13,7 @@ use siphasher::sip::SipHasher13;
 use thiserror::Error;
 
 use super::key::Key;
-use crate::base::new_file::{create_or_open, open_kept};
+use crate::base::file::new_file::{create_or_open, open_kept};
 
 /// The beginning of the file; a checksum and JSON follow, filled up to [`BYTES`]. Another layout counts as damaged.
 const MAGIC: &str = "countersignonce\n";

@@ -6,7 +6,7 @@ use super::{
     Result,
     record::{AccessToken, Consumer},
 };
-use crate::base::names::ConsumerKey;
+use crate::base::text::names::ConsumerKey;
 
 /// Finds records that an application keeps. `is_refresh`: the record was found before, so no unauthenticated caller has made
 /// its name up.

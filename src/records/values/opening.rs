@@ -6,7 +6,7 @@ use rustix::fs::StatVfsMountFlags;
 use thiserror::Error;
 
 use super::{StoreError, error::is_denied};
-use crate::base::tls::TlsFileError;
+use crate::base::network::tls::TlsFileError;
 
 /// The purpose of opening a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     base::{
         clock::UnixTime,
-        names::{ConsumerKey, Permission, UserId},
         secret::Secret,
+        text::names::{ConsumerKey, Permission, UserId},
     },
     telemetry::audit::CommandRecord,
 };

@@ -12,11 +12,13 @@ use super::{
 use crate::{
     base::{
         clock::UnixTime,
-        hexadecimal::hexadecimal,
-        names::{ConsumerKey, Permission, UserId},
         network::Network,
         rate::Rate,
         secret::Secret,
+        text::{
+            hexadecimal::hexadecimal,
+            names::{ConsumerKey, Permission, UserId},
+        },
     },
     oauth::{Deviation, Pinned},
     telemetry::calls::facts::Door,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::base::{
     clock::UnixTime,
-    names::{ConsumerKey, UserId},
+    text::names::{ConsumerKey, UserId},
 };
 
 /// The members that are of the time since a record was made.

@@ -15,8 +15,8 @@ use serde_json::Value as Json;
 use super::{Result, StoreError};
 use crate::base::{
     clock::UnixTime,
-    names::{ConsumerKey, UserId},
     rate::Rate,
+    text::names::{ConsumerKey, UserId},
 };
 
 /// A value of a column, or of a parameter of a statement.

@@ -14,7 +14,7 @@ use super::{
     settings::{ClaimMark, IssuerSettings, TokenAlgorithm},
 };
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey, secret::Secret, tls::TlsFiles},
+    base::{clock::UnixTime, network::tls::TlsFiles, secret::Secret, text::names::ConsumerKey},
     oauth::percent,
     records::credentials::BearerClaims,
     request::policy::access::CallerKind,

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::IssuerFault;
 use crate::{
-    telemetry::causes::causes,
+    telemetry::log::causes::causes,
     wire::outbound::{Asked, SharedService},
 };
 

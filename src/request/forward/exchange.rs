@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     base::cold,
-    telemetry::causes::causes,
+    telemetry::log::causes::causes,
     wire::{
         server::{
             caller::stream::{CallerStream, Upload},

@@ -1,12 +1,10 @@
 //! To the API and back: heads rewritten, bodies streamed, connections kept.
 
 pub mod credentials;
-pub mod download;
 mod error;
 pub mod exchange;
 pub mod folded;
 pub mod header;
-pub mod location;
 pub mod pool;
 pub mod request;
 pub mod response;

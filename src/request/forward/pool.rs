@@ -30,7 +30,7 @@ use super::ForwardFault;
 use crate::{
     base::{
         clock::spread,
-        http_fields::{all, list},
+        network::http_fields::{all, list},
     },
     wire::{
         body::Pieces,

@@ -12,7 +12,7 @@ use http_body::Body;
 
 use super::{ForwardFault, ForwardParams, HostMode, pool::UpstreamBody};
 use crate::{
-    base::http_fields::{self, all, is_hop_by_hop, list},
+    base::network::http_fields::{self, all, is_hop_by_hop, list},
     oauth::Authority,
     request::{
         parse::{

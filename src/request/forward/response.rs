@@ -1,12 +1,15 @@
 //! The head of the response that the caller sees: the API's own, changed in place.
 
+pub mod download;
+pub mod location;
+
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header, response::Parts};
 
-use super::{
-    ForwardFault, ForwardParams,
-    location::{self, PublicPlaces},
+use self::location::PublicPlaces;
+use super::{ForwardFault, ForwardParams};
+use crate::base::network::http_fields::{
+    NameFilter, all, is_hop_by_hop, list, named_by_connection, trim,
 };
-use crate::base::http_fields::{NameFilter, all, is_hop_by_hop, list, named_by_connection, trim};
 
 /// The request of a response.
 #[derive(Debug)]

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     base::{
+        network::tls::TlsFiles,
         settings::{
             LONGEST, Reason, Text, count, deserialize_text, distinct, duration, plain_values,
             section, texts,
         },
-        tls::TlsFiles,
     },
     request::identity::Identity,
     wire::{

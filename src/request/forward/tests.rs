@@ -82,12 +82,12 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
             api_path: api_path.to_owned(),
             ..params()
         };
-        let places = location::PublicPlaces {
+        let places = response::location::PublicPlaces {
             url: &public,
             origins: &origins(prefix_mode),
             flow: &flow,
         };
-        location::rewrite(&params, places, value.as_bytes())
+        response::location::rewrite(&params, places, value.as_bytes())
     };
     let rewrite = |value: &str, prefix_mode| rewrite_at(value, prefix_mode, "/base");
     for [value, expected] in crate::text::rows(

@@ -6,7 +6,7 @@ use sha1::{Digest as _, Sha1};
 use http::{HeaderMap, HeaderName, Method, Version, header, request, response};
 
 use super::{ForwardFault, ForwardRejection};
-use crate::base::http_fields::{lists, single};
+use crate::base::network::http_fields::{lists, single};
 
 /// RFC 6455 §1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

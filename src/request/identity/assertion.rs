@@ -18,7 +18,7 @@ use super::{
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        random,
+        secret::random,
     },
     records::credentials::CachedAssertion,
     request::policy::{access::CallerKind, call::Call, permit::Permit},

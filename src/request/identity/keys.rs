@@ -21,7 +21,7 @@ use jsonwebtoken::{
 use serde::Serialize;
 
 use super::Fault;
-use crate::base::tls::{self, TlsFileError};
+use crate::base::network::tls::{self, TlsFileError};
 
 /// An algorithm of JWTs, by which a private key signs them.
 struct AssertionAlgorithm {

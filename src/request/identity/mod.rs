@@ -10,7 +10,7 @@ use thiserror::Error;
 
 pub use self::assertion::{Assertion, Bind, Claims};
 use crate::{
-    base::names::NameEncoding,
+    base::text::names::NameEncoding,
     request::policy::{call::Call, permit::Permit},
 };
 

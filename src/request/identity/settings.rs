@@ -12,8 +12,8 @@ use super::{
 use crate::{
     base::{
         clock::Clock,
-        names::NameEncoding,
         settings::{DAY, choices, distinct, optional, seconds, section, text},
+        text::names::NameEncoding,
     },
     request::policy::settings::OperationSettings,
     wire::url::origin::Origin,

@@ -2,7 +2,7 @@
 
 use super::signed::Collected;
 use crate::{
-    base::names::ConsumerKey,
+    base::text::names::ConsumerKey,
     oauth::{Parameters, ProtocolParameter},
     telemetry::redact::RedactedToken,
 };

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, header, request::Parts};
 
 use super::{ParseRejection, origin::RequestOrigin, target::RequestTarget};
 use crate::{
-    base::http_fields::{NameFilter, all, named_by_connection, single},
+    base::network::http_fields::{NameFilter, all, named_by_connection, single},
     wire::server::caller::stream::Limits,
 };
 

@@ -14,7 +14,7 @@ use self::public_url::is_at;
 pub use self::public_url::{PrefixMode, PublicUrl};
 use super::{ParseRejection, caller_facts::CallerFacts, target::RequestTarget};
 use crate::{
-    base::{
+    base::network::{
         http_fields::{all, list},
         peer::Peer,
     },

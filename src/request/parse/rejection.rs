@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::{
-    base::{cold::cold_from, http_fields::ConnectionError},
+    base::{cold::cold_from, network::http_fields::ConnectionError},
     oauth::{ShapeError, SignatureMethod},
     telemetry::metrics::Verdict,
     wire::{problem::Problem, server::rejection::BodyRejection},

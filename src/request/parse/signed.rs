@@ -14,7 +14,7 @@ use http::{HeaderMap, header};
 
 use super::{ParseRejection, caller_facts::CallerFacts, origin::PublicUrl, target::RequestTarget};
 use crate::{
-    base::http_fields::{all, list, single},
+    base::network::http_fields::{all, list, single},
     oauth::{
         BaseString, Credentials, DeviationSet, LocationRule, MethodSet, Parameters,
         ProtocolParameter, Selection, ShapeError, has_more_fields, has_other_charset,

@@ -17,7 +17,7 @@ use super::{
     path::{AmbiguousPath, MatchablePath, SegmentData, matchable},
 };
 use crate::{
-    base::names::Permission,
+    base::text::names::Permission,
     request::{
         parse::caller_facts::CallerFacts,
         policy::operations::{

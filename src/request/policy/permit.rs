@@ -13,7 +13,7 @@ use super::{
 use crate::{
     base::{
         clock::UnixTime,
-        names::{ConsumerKey, Permission, UserId},
+        text::names::{ConsumerKey, Permission, UserId},
     },
     oauth::Parameters,
     records::credentials::{BearerCredentials, ConsumerCredentials, FieldValues, LocalAccess},

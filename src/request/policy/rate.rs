@@ -12,10 +12,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::PolicyRejection;
 use crate::{
     base::{
-        hashed::{Sharded, make_room},
-        names::ConsumerKey,
         rate::Rate,
+        secret::hashed::{Sharded, make_room},
         settings::section,
+        text::names::ConsumerKey,
     },
     records::credentials::ConsumerCredentials,
 };

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::path::AmbiguousPath;
 use crate::{
-    base::names::Permission,
+    base::text::names::Permission,
     request::parse::unseen_body::UnseenBody,
     telemetry::{calls::facts::OperationRule, metrics::Verdict},
     wire::problem::Problem,

@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{
     base::{
-        names::Permission,
         settings::{
             DAY, LONGEST, choices, deserialize_text, distinct, filled, one_of, optional,
             optional_duration, optional_seconds, plain_values, section, texts,
         },
+        text::names::Permission,
     },
     records::values::record::BodyHash,
     request::{

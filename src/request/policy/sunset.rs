@@ -13,7 +13,7 @@ use httpdate::fmt_http_date;
 use super::PolicyRejection;
 use crate::base::{
     clock::{Clock, UnixTime},
-    names::ConsumerKey,
+    text::names::ConsumerKey,
 };
 
 static DEPRECATION: HeaderName = HeaderName::from_static("deprecation");

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{base::http_fields, oauth::percent, request::parse::target};
+use crate::{base::network::http_fields, oauth::percent, request::parse::target};
 
 /// Why a text is not a [`FlowPath`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -5,7 +5,7 @@ use super::{
     service::{self, Page, ServiceCall, TokenCall, aliases, mode_of},
     settings::{FlowAt, FlowSettings, Role},
 };
-use crate::{base::http_fields, oauth::Parameters, request::parse::target};
+use crate::{base::network::http_fields, oauth::Parameters, request::parse::target};
 
 /// The paths of the calls of the flow.
 #[derive(Debug, Clone)]

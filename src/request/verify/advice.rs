@@ -5,6 +5,8 @@
 //! happens on a thread of its own, one request after the other, and never takes more than a twentieth of a core: wrong
 //! signatures cannot delay other requests.
 
+pub mod clock;
+
 use std::{sync::Arc, time::Duration};
 
 use http_body::Body as _;
@@ -15,14 +17,17 @@ use tokio::{
     time::Instant,
 };
 
-use super::{ComparedTexts, Credential, Purpose, VerifyRules, credential::SharedCredential, proof};
+use super::{ComparedTexts, Credential, Purpose, VerifyRules, proof};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
         BaseString, Deviation, ParameterLocation, Parameters, Selection, SignatureMethod,
         diagnosis::{self, Diagnosed, Mistake, WrongSignature, diagnose},
     },
-    request::parse::{caller_facts::CallerFacts, origin::PublicUrl, signed::SignedRequest},
+    request::{
+        parse::{caller_facts::CallerFacts, origin::PublicUrl, signed::SignedRequest},
+        verify::proof::credential::SharedCredential,
+    },
     wire::server::request::RequestBody,
 };
 

@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use super::{
     Credential, Purpose, Verification, Verified, Verifier, VerifyError, VerifyRejection,
-    VerifyRules, credential::is_idle,
+    VerifyRules,
 };
 use crate::{
     base::{
@@ -19,6 +19,7 @@ use crate::{
     request::{
         bearer::{BearerError, BearerRejection, BearerTokens},
         parse::{caller_facts::CallerFacts, claimed::Claimed},
+        verify::proof::credential::is_idle,
     },
     telemetry::redact::RedactedToken,
 };

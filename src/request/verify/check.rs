@@ -7,7 +7,6 @@ use std::pin::Pin;
 use super::{
     Credential, Purpose, UnreadBody, Verified, Verifier, VerifyError, VerifyRejection, VerifyRules,
     advice::Advised,
-    credential::is_idle,
     proof::{self, Proof},
     skew::skew,
 };
@@ -18,7 +17,7 @@ use crate::{
         credentials::LookupTime,
         nonce::{Elsewhere, NonceFault, NonceUse},
     },
-    request::parse::signed::SignedRequest,
+    request::{parse::signed::SignedRequest, verify::proof::credential::is_idle},
     telemetry::calls::facts::SenderProof,
 };
 

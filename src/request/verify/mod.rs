@@ -7,8 +7,6 @@
 pub mod advice;
 mod bearer;
 mod check;
-pub mod clock;
-mod credential;
 mod error;
 mod lookup;
 mod proof;
@@ -17,7 +15,6 @@ pub mod settings;
 mod skew;
 mod steps;
 mod timestamp;
-mod verified;
 
 use std::{
     sync::Arc,
@@ -29,10 +26,12 @@ pub use self::{
     advice::{Advice, UnreadBody},
     bearer::BearerRequest,
     check::Verification,
-    credential::{Credential, Purpose, RequestTokenCredentials},
     error::{ComparedTexts, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
     proof::{Proof, SignatureCheck},
     rules::VerifyRules,
+};
+pub use crate::request::verify::proof::{
+    credential::{Credential, Purpose, RequestTokenCredentials},
     verified::Verified,
 };
 use crate::{

@@ -1,5 +1,8 @@
 //! Proves a signature with the keys that its credentials have, and the base strings that the call may be signed with.
 
+pub(super) mod credential;
+pub(super) mod verified;
+
 use std::borrow::Cow;
 
 use super::{Credential, Purpose, VerifyRejection, VerifyRules};

@@ -14,7 +14,7 @@ use std::{
 use parking_lot::Mutex;
 
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey},
+    base::{clock::UnixTime, text::names::ConsumerKey},
     oauth::Credentials,
 };
 

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::{Advice, Credential, Purpose, VerifyRejection, VerifyRules, advice, clock, skew::skew};
+use super::{Advice, Credential, Purpose, VerifyRejection, VerifyRules, advice, skew::skew};
 use crate::{
     base::{clock::UnixTime, findings::Findings},
     oauth::{Credentials, Parameters, Pinned, SignatureMethod, diagnosis::Diagnosed, is_body_hash},
     records::credentials::{ConsumerCredentials, SecretAge},
-    request::parse::signed::SignedRequest,
+    request::{parse::signed::SignedRequest, verify::advice::clock},
     telemetry::calls::facts::SenderProof,
 };
 

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{
-    Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, clock, proof, skew::skew,
+use super::{Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, proof, skew::skew};
+use crate::{
+    base::clock::UnixTime, oauth::Credentials, request::verify::advice::clock,
+    telemetry::calls::facts::SenderProof,
 };
-use crate::{base::clock::UnixTime, oauth::Credentials, telemetry::calls::facts::SenderProof};
 
 impl Verifier {
     /// Checks the timestamp against the `window` of the request, or else the usual one. While the nonce window still is narrower,

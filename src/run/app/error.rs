@@ -10,7 +10,7 @@ use super::{
     traces::TracesError,
 };
 use crate::{
-    base::{language::PageFileError, random::NoRandomness, tls::TlsFileError},
+    base::{language::PageFileError, network::tls::TlsFileError, secret::random::NoRandomness},
     operator::admin::tokens::TokenFileError,
     records::{
         nonce::redis,

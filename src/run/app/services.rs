@@ -15,7 +15,11 @@ pub use self::{
 };
 use super::StartError;
 use crate::{
-    base::{clock::Clock, random, secret::Secret, settings::DataPath},
+    base::{
+        clock::Clock,
+        secret::{Secret, random},
+        settings::DataPath,
+    },
     operator::{admin::readiness::Readiness, lookup::Lookup},
     provider::{
         login::{

@@ -30,9 +30,9 @@ use tokio::{
 };
 
 use crate::{
-    base::tls::TlsFiles,
+    base::network::tls::TlsFiles,
     telemetry::{
-        causes::causes,
+        log::causes::causes,
         metrics::Family,
         traces::{QUEUE, TraceMessage, Traces},
     },

@@ -37,9 +37,9 @@ use crate::{
         config::{Config, FORWARD_AUTH},
     },
     telemetry::{
-        causes::causes,
         conditions::{Condition, Conditions},
         heartbeats::Heartbeats,
+        log::causes::causes,
         metrics::{CONTENT_TYPE, Metrics, Verdict},
     },
     wire::server::{

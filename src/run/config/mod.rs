@@ -33,7 +33,7 @@ use crate::{
     gateway::settings::{ConventionSettings, CorsSettings, ForwardAuthSettings, PreflightSettings},
     operator::{
         admin::settings::AdminSettings,
-        manage::{setting::EffectiveSetting, settings::AuditSettings},
+        manage::{audit::settings::AuditSettings, setting::EffectiveSetting},
     },
     provider::{
         endpoints::{

@@ -27,7 +27,7 @@ use super::{SECTIONS, lines, rules::Finding, stray};
 use crate::{
     base::settings::{Directories, Section, Unwritten, value_of},
     operator::manage::setting::EffectiveSetting,
-    telemetry::lines::visible,
+    telemetry::log::lines::visible,
 };
 
 const PREFIX: &str = "COUNTERSIGN__";

@@ -8,8 +8,8 @@ use super::{Config, FORWARD_AUTH};
 use crate::{
     base::{
         language,
-        names::{ConsumerKey, Permission},
         settings::format_size,
+        text::names::{ConsumerKey, Permission},
     },
     gateway::cors::CorsOrigin,
     provider::{

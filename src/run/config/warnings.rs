@@ -9,7 +9,7 @@ use super::{
     rules::{Finding, Findings, report},
 };
 use crate::{
-    base::{names::Permission, settings::format_duration},
+    base::{settings::format_duration, text::names::Permission},
     provider::pages::settings::RegistrationMode,
     records::{
         nonce::{OnLost, redis, settings::NonceScope},

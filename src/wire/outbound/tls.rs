@@ -11,7 +11,7 @@ use rustls::{
 };
 
 use crate::{
-    base::tls::{TlsContents, TlsFiles},
+    base::network::tls::{TlsContents, TlsFiles},
     wire::{
         address::TcpOrUnix,
         outbound::RemoteService,

@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::base::peer::network;
+use crate::base::network::peer::network;
 
 /// The most refused connections that wait until their callers have read the response; further ones are closed at once.
 const MAX_REFUSED: usize = 16;

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::handler::{Handler, LAST_REQUEST};
 use crate::{
-    base::peer::Peer,
+    base::network::peer::Peer,
     wire::{
         frames::PREFACE,
         server::caller::connection_table::{ConnectionEntry, Stage},

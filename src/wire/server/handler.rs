@@ -9,7 +9,8 @@ use super::{
     response::{Gone, ResponseBody},
 };
 use crate::{
-    base::peer::Peer, telemetry::metrics::HandshakeFailure, wire::server::caller::stream::Limits,
+    base::network::peer::Peer, telemetry::metrics::HandshakeFailure,
+    wire::server::caller::stream::Limits,
 };
 
 /// Answers the requests of connections.

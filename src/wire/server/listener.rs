@@ -28,7 +28,7 @@ use super::{
     tls::{Tls, handshake_failure},
 };
 use crate::{
-    base::peer::Peer,
+    base::network::peer::Peer,
     telemetry::metrics::HandshakeFailure,
     wire::{
         server::caller::connection_table::{ConnectionGuard, ConnectionTable, Newcomer},

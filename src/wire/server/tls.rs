@@ -16,7 +16,7 @@ use webpki::EndEntityCert;
 
 use super::settings::{ListenTlsSettings, ProtocolSettings};
 use crate::{
-    base::tls::{TlsFileError, certificates, certified_key, roots},
+    base::network::tls::{TlsFileError, certificates, certified_key, roots},
     telemetry::metrics::HandshakeFailure,
     wire::{
         stream::{HTTP2, Stream},

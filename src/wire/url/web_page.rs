@@ -5,8 +5,8 @@ use thiserror::Error;
 use url::Url;
 
 use crate::base::{
-    longest,
     settings::{deserialize_text, texts},
+    text::longest,
 };
 
 /// Why a text is not the address of a web page.

@@ -2,7 +2,7 @@
 //!
 //! Promise (Flow and pages): A shared cache that obeys HTTP does not serve one user's response to another.
 //! Promise (Flow and pages): The session cookie is `HttpOnly`, `SameSite=Lax`, under https `Secure` and `__Host-`, and is never
-//! sent to the API nor accepted from it. Also in `src/provider/pages/cookies.rs`.
+//! sent to the API nor accepted from it. Also in `src/provider/pages/browser/cookies.rs`.
 //! Promise (Flow and pages): A user can end one session, all others or all of their own, at once, in every process. Log-out asks
 //! first. A notice appears only after the action. Also in `tests/store_contract/sessions.rs`.
 //! Promise (Flow and pages): A session is accepted only from the service's own pages. Also in

@@ -202,7 +202,7 @@ fn failed_launch_ends_on_its_page_or_at_its_platform() {
     let disabled = &proxy.consumer("Disabled");
     proxy.run(&format!("consumer disable {}", disabled.key));
     let school = &proxy.consumer_with("School", "--pinned context_id=7");
-    let certificate = crate::support::installed("../src/oauth/rsa/testdata/spki.pem");
+    let certificate = crate::support::installed("../src/oauth/method/rsa/testdata/spki.pem");
     let rsa = format!("--rsa-only --rsa-public-key {}", certificate.display());
     let rsa = &proxy.consumer_with("Restricted", &rsa);
     let legacy = &proxy.consumer_with("Old", "--dialect legacy");

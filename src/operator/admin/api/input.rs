@@ -13,7 +13,7 @@ use super::{
 use crate::{
     base::{
         clock::parse_duration,
-        http_fields::{single, trim},
+        network::http_fields::{single, trim},
     },
     operator::manage::{self, InvalidInput},
     wire::server::request::RequestBody,

@@ -12,7 +12,7 @@ use crate::{
     },
     provider::{login::pool::PoolError, respond::OwnResponse},
     records::values::{StoreError, is_logged_outage},
-    telemetry::{causes::causes, metrics::Verdict},
+    telemetry::{log::causes::causes, metrics::Verdict},
     wire::server::rejection::BodyRejection,
 };
 

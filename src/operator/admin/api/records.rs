@@ -15,8 +15,8 @@ use super::{
 use crate::{
     base::{
         clock::{UnixTime, parse_duration},
-        names::{ConsumerKey, Permission, UserId},
         secret::Secret,
+        text::names::{ConsumerKey, Permission, UserId},
     },
     operator::{
         explain::{Unexplained, pasted},

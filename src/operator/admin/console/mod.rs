@@ -35,9 +35,11 @@ pub use crate::operator::admin::console::{
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        http_fields::{Initiator, SEC_FETCH_MODE, single},
-        random::{self, NoRandomness},
-        secret::Secret,
+        network::http_fields::{Initiator, SEC_FETCH_MODE, single},
+        secret::{
+            Secret,
+            random::{self, NoRandomness},
+        },
     },
     oauth::Authority,
     operator::{
@@ -45,9 +47,9 @@ use crate::{
         manage::{Actor, Tool, setting::EffectiveSetting},
     },
     provider::{
-        pages::{
+        pages::form::{
+            Form,
             csrf::{self, FormPurpose},
-            form::Form,
         },
         respond::OwnResponse,
     },

@@ -20,14 +20,16 @@ use parking_lot::Mutex;
 use crate::{
     base::{
         clock::UnixTime,
-        random::{self, NoRandomness},
-        secret::Secret,
+        secret::{
+            Secret,
+            random::{self, NoRandomness},
+        },
     },
     operator::{
         admin::tokens::{TokenHolder, Tokens},
         manage::Tool,
     },
-    provider::pages::cookies::{self, id_hash},
+    provider::pages::browser::cookies::{self, id_hash},
 };
 
 /// The lifetime of a session.

@@ -4,7 +4,7 @@ use std::{error::Error, io};
 
 use thiserror::Error;
 
-use crate::{base::tls::TlsFileError, records::values::StoreError};
+use crate::{base::network::tls::TlsFileError, records::values::StoreError};
 
 mod keys;
 mod link;

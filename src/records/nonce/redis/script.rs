@@ -7,7 +7,7 @@ use sha1::{Digest, Sha1};
 
 use super::link::Request;
 use crate::{
-    base::hexadecimal::hexadecimal,
+    base::text::hexadecimal::hexadecimal,
     records::values::{Result, StoreError},
 };
 

@@ -7,8 +7,8 @@ use rustls::ClientConfig;
 
 use crate::{
     base::{
+        network::tls::{TlsFileError, TlsFiles},
         secret::Secret,
-        tls::{TlsFileError, TlsFiles},
     },
     wire::url::{database::unescaped_login, origin::is_loopback_host},
 };

@@ -500,7 +500,7 @@ mod tests {
         assert!(pool.check().is_ok());
         pool.failed(probed);
         let down = pool.check().unwrap_err();
-        let causes = crate::telemetry::causes::causes(&down);
+        let causes = crate::telemetry::log::causes::causes(&down);
         assert!(causes.contains("panicked"), "{causes}");
     }
 }

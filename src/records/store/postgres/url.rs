@@ -13,7 +13,7 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
-    base::tls::{TlsFileError, TlsFiles, client_config},
+    base::network::tls::{TlsFileError, TlsFiles, client_config},
     wire::{
         outbound::{self, Dialer},
         url::{

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{EXCLUSIVE, LIST, READ, Store, is_removed, passes, retire, tx::Tx};
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey},
+    base::{clock::UnixTime, text::names::ConsumerKey},
     records::{
         store::sql::tx::{filter::condition, rows},
         values::{

@@ -6,7 +6,7 @@ use super::{READ, Store, WRITE, consumers, sessions, tokens, tx::Tx, users};
 use crate::{
     base::{
         clock::UnixTime,
-        names::{ConsumerKey, Permission, UserId},
+        text::names::{ConsumerKey, Permission, UserId},
     },
     records::{
         store::sql::tx::rows,

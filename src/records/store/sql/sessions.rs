@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use super::{READ, SNAPSHOT, Store, WRITE, passes, tx::Tx, users};
 use crate::{
-    base::{clock::UnixTime, names::UserId, secret::Secret},
+    base::{clock::UnixTime, secret::Secret, text::names::UserId},
     records::{
         store::{
             engine::{Deadline, Isolation},

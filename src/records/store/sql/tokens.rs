@@ -6,8 +6,10 @@ use super::{EXCLUSIVE, LIST, READ, Store, WRITE, passes, retire, tx::Tx};
 use crate::{
     base::{
         clock::UnixTime,
-        hexadecimal::hexadecimal,
-        names::{ConsumerKey, UserId},
+        text::{
+            hexadecimal::hexadecimal,
+            names::{ConsumerKey, UserId},
+        },
     },
     records::{
         store::{engine::Statements, sql::tx::rows},

@@ -2,7 +2,7 @@
 
 use super::{EXCLUSIVE, LIST, READ, SNAPSHOT, Store, is_removed, passes, retire, tx::Tx};
 use crate::{
-    base::{clock::UnixTime, names::UserId, secret::Secret},
+    base::{clock::UnixTime, secret::Secret, text::names::UserId},
     records::{
         store::{
             engine::{Deadline, Isolation},

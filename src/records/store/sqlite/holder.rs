@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use rustix::param::clock_ticks_per_second;
 
-use crate::{base::clock::Clock, telemetry::lines::visible};
+use crate::{base::clock::Clock, telemetry::log::lines::visible};
 
 /// The byte of the `-shm` file that SQLite locks for the one that writes (`WAL_WRITE_LOCK`).
 const WRITE_LOCK: u64 = 120;

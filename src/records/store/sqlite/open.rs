@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, ffi};
 
 use super::schema;
 use crate::{
-    base::new_file::create_new,
+    base::file::new_file::create_new,
     records::values::{StoreError, error::DiskFull, opening::OpenProblem},
 };
 

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
 use crate::{
-    base::http_fields::{NameFilter, named_by_connection},
+    base::network::http_fields::{NameFilter, named_by_connection},
     request::forward::tests::params,
     wire::{
         stream::Stream,

@@ -1,6 +1,6 @@
 //! The `Forwarded` field (RFC 7239 §4).
 
-use crate::base::http_fields::{is_token, trim};
+use crate::base::network::http_fields::{is_token, trim};
 
 /// One element: the report of one proxy about the request that it received.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

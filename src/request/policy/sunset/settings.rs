@@ -8,8 +8,8 @@ use super::{BrownOut, Concerned, Sunset};
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        names::ConsumerKey,
         settings::{filled, plain_values, section},
+        text::names::ConsumerKey,
     },
     wire::url::web_page::WebUrl,
 };

@@ -12,7 +12,7 @@ use x509_cert::der::Decode as _;
 use crate::{
     base::{
         clock::{self, UnixTime},
-        tls,
+        network::tls,
     },
     operator::admin::console::ShownCertificate,
     run::config::Config,

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use crate::{
-    base::{memory, random},
+    base::{memory, secret::random},
     operator::manage::{Tool, actor},
     provider::pages::settings::PermissionSettings,
     records::{
@@ -21,7 +21,7 @@ use crate::{
     },
     run::app::services::{self, Services},
     telemetry::{
-        audit::CommandRecord, causes::causes, charts::SAMPLE_EVERY, conditions::Condition,
+        audit::CommandRecord, charts::SAMPLE_EVERY, conditions::Condition, log::causes::causes,
     },
 };
 

@@ -17,7 +17,7 @@ use std::{
 use parking_lot::Mutex;
 use zeroize::Zeroize;
 
-use crate::{base::peer, wire::server::rejection::BodyRejection};
+use crate::{base::network::peer, wire::server::rejection::BodyRejection};
 
 /// The memory of forms and hashed bodies, and of all parameters.
 pub static API_FORMS: LazyLock<FormMemory> = LazyLock::new(FormMemory::default);

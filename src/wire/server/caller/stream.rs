@@ -20,7 +20,7 @@ use super::{
     unproved::Place,
 };
 use crate::{
-    base::peer::Peer,
+    base::network::peer::Peer,
     wire::{
         server::rejection::{BodyRejection, UploadError},
         watched::WatchedStream,

@@ -18,7 +18,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{base::peer::network, wire::server::rejection::BodyRejection};
+use crate::{base::network::peer::network, wire::server::rejection::BodyRejection};
 
 /// The number of requests of the process that are being served.
 static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);

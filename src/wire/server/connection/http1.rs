@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    base::{memory, peer::Peer},
+    base::{memory, network::peer::Peer},
     wire::{
         server::{
             caller::{

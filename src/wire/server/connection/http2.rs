@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::{task::spawn_local, time::Instant};
 
 use crate::{
-    base::peer::Peer,
+    base::network::peer::Peer,
     wire::{
         frames::Frames,
         server::{

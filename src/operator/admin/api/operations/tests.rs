@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
-    base::{clock::UnixTime, longest, secret::Secret},
+    base::{clock::UnixTime, secret::Secret, text::longest},
     oauth::Deviation,
     operator::{
         manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},

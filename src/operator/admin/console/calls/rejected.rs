@@ -8,7 +8,7 @@ use crate::{
         manage::ManageError,
     },
     provider::respond::OwnResponse,
-    telemetry::causes::causes,
+    telemetry::log::causes::causes,
     wire::server::rejection::BodyRejection,
 };
 

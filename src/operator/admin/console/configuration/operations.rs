@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::{
-    base::names::ConsumerKey,
+    base::text::names::ConsumerKey,
     operator::admin::console::{
         ConsoleRequest, Result,
         page::{ConsoleFrame, InputField, show},

@@ -8,7 +8,7 @@ use super::tokens::TokenRow;
 use crate::{
     base::{
         clock::UnixTime,
-        names::{ConsumerKey, Permission},
+        text::names::{ConsumerKey, Permission},
     },
     operator::{
         admin::console::{

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{change::PlannedChange, consumer::is_usual, handover::HandedOver};
 use crate::{
-    base::{clock::parse_duration, names::Permission},
+    base::{clock::parse_duration, text::names::Permission},
     operator::{
         admin::console::{
             ConsoleRequest, Rejected, Result,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use strum::VariantArray as _;
 
 use crate::{
-    base::names::ConsumerKey,
+    base::text::names::ConsumerKey,
     operator::admin::console::{
         ConsoleRequest, LISTED, Result,
         page::{ConsoleFrame, InputField, show},

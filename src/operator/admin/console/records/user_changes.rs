@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::change::{AskedChange, state_of_user};
 use crate::{
-    base::{random, secret::Secret},
+    base::secret::{Secret, random},
     operator::{
         admin::console::{
             ConsoleRequest, Rejected, Result,

@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::tokens::TokenRow;
 use crate::{
-    base::names::UserId,
+    base::text::names::UserId,
     operator::{
         admin::console::{
             ConsoleRequest, LISTED, Rejected, Result,

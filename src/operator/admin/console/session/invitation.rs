@@ -11,10 +11,12 @@ use parking_lot::Mutex;
 use crate::{
     base::{
         clock::UnixTime,
-        random::{self, NoRandomness},
-        secret::Secret,
+        secret::{
+            Secret,
+            random::{self, NoRandomness},
+        },
     },
-    provider::pages::cookies::id_hash,
+    provider::pages::browser::cookies::id_hash,
 };
 
 /// The parameter of the token.

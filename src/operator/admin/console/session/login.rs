@@ -18,7 +18,7 @@ use crate::{
         tokens::{Denied, TokenHolder, TokenKind},
     },
     provider::{
-        pages::{form::Form, return_to::local_path},
+        pages::form::{Form, return_to::local_path},
         respond::OwnResponse,
     },
 };

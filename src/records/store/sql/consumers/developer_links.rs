@@ -2,7 +2,7 @@
 //! SHA-256.
 
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey},
+    base::{clock::UnixTime, text::names::ConsumerKey},
     records::{
         store::sql::{READ, Store, WRITE, consumers::END_LINK, tx::rows},
         values::Result,

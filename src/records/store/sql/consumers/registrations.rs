@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     base::{
         clock::UnixTime,
-        names::{ConsumerKey, UserId},
+        text::names::{ConsumerKey, UserId},
     },
     records::{
         store::{

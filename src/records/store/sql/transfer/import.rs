@@ -12,7 +12,7 @@ use super::{
     origin,
 };
 use crate::{
-    base::names::ConsumerKey,
+    base::text::names::ConsumerKey,
     records::values::{
         Result, StoreError,
         password_cost::password_cost,

@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA256, digest as hash};
 use serde_json::json as object;
 
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
+    base::{clock::UnixTime, secret::Secret, text::names::ConsumerKey},
     records::values::{
         Result, StoreError,
         port::Change,

@@ -1,0 +1,4 @@
+//! Files that the process writes.
+
+pub mod new_file;
+pub mod zip;

@@ -1,0 +1,4 @@
+//! The commands that make a signature and that explain one.
+
+pub mod explain;
+pub mod sign;

@@ -1,0 +1,151 @@
+//! `mode=register&token=KEY`: the owner of a consumer makes an access token of it for themselves.
+//!
+//! The page that asks lists what the token will permit, as the consent page does. Its form names the token that it makes, so that
+//! a form that is sent twice makes one; a new one ends the one before.
+
+use askama::Template;
+
+use crate::{
+    base::secret::random,
+    provider::{
+        pages::{
+            LoggedIn, PageError, PageRequest, Worded,
+            form::csrf::{self, FormPurpose},
+        },
+        respond::{Failure, OwnResponse},
+        theme::frame::Frame,
+    },
+    records::values::{
+        port::Added,
+        record::{AccessToken, Consumer, TokenBeginning},
+    },
+    telemetry::{audit::CommandRecord, redact::RedactedToken},
+};
+
+/// The question, or the token that was made.
+#[derive(Template)]
+#[template(path = "own-token.html")]
+struct OwnTokenPage<'a> {
+    frame: Frame<'a>,
+    consumer: &'a Consumer,
+    /// The page of the consumer.
+    page: String,
+    /// The titles of its permissions, and whether each is sensitive.
+    permissions: Vec<(Worded, bool)>,
+    state: State<'a>,
+}
+
+enum State<'a> {
+    /// The target of the form, its value, and the number of the token in it.
+    Asked(&'a str, String, String),
+    /// The token and its secret.
+    Issued(&'a str, &'a str),
+}
+
+impl PageRequest<'_> {
+    /// Whether the owner of a consumer can make a token of it.
+    pub(in crate::provider::pages) fn makes_own_token(&self, consumer: &Consumer) -> bool {
+        let rules = &self.pages.rules;
+        let sunset = rules.sunset.as_ref();
+        let may_begin = sunset.is_none_or(|it| it.check_grant(consumer.key.as_str()).is_ok());
+        rules.registration.own_token && consumer.enabled && may_begin
+    }
+
+    /// Asks whether to make a token.
+    pub(in crate::provider::pages) fn ask_own_token(
+        &self,
+        here: &str,
+        page: String,
+        caller: &LoggedIn,
+        consumer: &Consumer,
+    ) -> Result<OwnResponse, Failure> {
+        self.check_own_token(consumer)?;
+        let number = random::identifier()?;
+        let subject = format!("token {number} {}", consumer.key);
+        let csrf = csrf::value(&caller.id, FormPurpose::Register, &subject);
+        Ok(self.page(&OwnTokenPage {
+            frame: self.frame,
+            consumer,
+            page,
+            permissions: self.permissions_of(consumer),
+            state: State::Asked(here, csrf, number),
+        }))
+    }
+
+    fn check_own_token(&self, consumer: &Consumer) -> Result<(), Failure> {
+        match self.makes_own_token(consumer) {
+            true => Ok(()),
+            false if consumer.enabled => Err(PageError::ApplicationUnknown.into()),
+            false => Err(PageError::ConsumerDisabled.about(consumer)),
+        }
+    }
+
+    /// Makes a token, shows it this once, and ends those before it.
+    pub(in crate::provider::pages) async fn make_own_token(
+        &self,
+        here: &str,
+        page: String,
+        key: &str,
+    ) -> Result<OwnResponse, Failure> {
+        let number = self.field("number").unwrap_or_default();
+        let caller = self.owner(&format!("token {number}"), key, here).await?;
+        let consumer = self.own(&caller, key).await?;
+        self.check_own_token(&consumer)?;
+        // The user has no choice of the token: another number is in another form.
+        let subject = format!("token of {number} {key}");
+        let mut token = csrf::value(&caller.id, FormPurpose::Register, &subject);
+        token.truncate(random::TOKEN_LENGTH);
+        let lifetime = self.pages.rules.tokens.access_ttl.0;
+        let new = AccessToken {
+            token,
+            secret: random::secret()?,
+            consumer: consumer.key.clone(),
+            user: caller.user.id.clone(),
+            permissions: consumer.permissions.clone(),
+            issued_at: self.now,
+            expires_at: lifetime.map(|lifetime| self.now.after(lifetime)),
+            last_used_at: None,
+            last_used_from: None,
+            revoked_at: None,
+            began: TokenBeginning::Own,
+            with_display_name: false,
+        };
+        // Two that are made at once both stay, until the next one.
+        let held = self.live_tokens_of(&caller.user, &consumer.key).await?;
+        if self.store().issue_access_token(new.clone()).await? == Added::Taken {
+            // The same form again.
+            return Ok(OwnResponse::see_other(page));
+        }
+        let record = |event, token| -> Result<_, Failure> {
+            Ok(CommandRecord {
+                token: Some(RedactedToken(token).to_string()),
+                ..self.record_of(event, &caller, &consumer)?
+            })
+        };
+        self.keep(record("access_token_issued", &new.token)?)
+            .await?;
+        for before in held.iter().filter(|it| it.began == TokenBeginning::Own) {
+            let token = &before.token;
+            let revoked = self.store().revoke_access_token(token, self.now, None);
+            if revoked.await? {
+                self.keep(record("token_revoked", token)?).await?;
+            }
+        }
+        Ok(self.page(&OwnTokenPage {
+            frame: self.frame,
+            consumer: &consumer,
+            page,
+            permissions: Vec::new(),
+            state: State::Issued(&new.token, &new.secret.expose_text()),
+        }))
+    }
+
+    /// The permissions of a consumer as pages name them, and whether each is sensitive.
+    fn permissions_of(&self, consumer: &Consumer) -> Vec<(Worded, bool)> {
+        let described = consumer.permissions.iter().map(|permission| {
+            let (title, _, is_sensitive) = self.wording().described(permission);
+            (title, is_sensitive)
+        });
+        described.collect()
+    }
+}

@@ -1,0 +1,226 @@
+//! The credentials that sign a call, and whether they are in force.
+
+use std::sync::Arc;
+
+use crate::{
+    base::{clock::UnixTime, findings::Findings, secret::Secret},
+    oauth::{LocationRule, ProtocolParameter, Selection},
+    records::{
+        credentials::{AccessCredentials, BearerCredentials, ConsumerCredentials, LocalAccess},
+        values::record::{Dialect, RequestToken},
+    },
+    request::{
+        parse::caller_facts::CallerFacts,
+        route::TokenCall,
+        verify::{VerifyRejection, VerifyRules},
+    },
+};
+
+/// The purpose of a call, which decides which [`Credential`] has to sign it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A call to the API, with an access token or without a token.
+    Api,
+    /// The revocation of the access token that signs the call.
+    OwnToken,
+    /// The exchange of the access token that signs the call, or of the consumer's own right without a token.
+    Exchange,
+    /// A request token call (RFC 5849 §2.1).
+    RequestToken,
+    /// An access token call (RFC 5849 §2.3).
+    AccessToken,
+}
+
+impl Purpose {
+    /// That of a token call.
+    pub const fn from_call(call: TokenCall) -> Self {
+        match call {
+            TokenCall::RequestToken => Self::RequestToken,
+            TokenCall::AccessToken => Self::AccessToken,
+            TokenCall::RevokeToken => Self::OwnToken,
+            TokenCall::Exchange => Self::Exchange,
+        }
+    }
+
+    /// Where the protocol parameters of such a call may be.
+    pub const fn location_rule(self) -> LocationRule {
+        match self {
+            Self::Api | Self::OwnToken | Self::Exchange => LocationRule::OneLocation,
+            Self::RequestToken | Self::AccessToken => LocationRule::FlowApart,
+        }
+    }
+
+    /// The protocol parameters that such a call needs in addition to those of every signed request.
+    pub const fn needed(self) -> &'static [ProtocolParameter] {
+        match self {
+            Self::Api | Self::RequestToken | Self::Exchange => &[],
+            Self::OwnToken => &[ProtocolParameter::Token],
+            Self::AccessToken => &[ProtocolParameter::Token, ProtocolParameter::Verifier],
+        }
+    }
+
+    /// Whether the token of such a call is an access token, if it has one.
+    pub(in crate::request::verify) const fn takes_access_token(self) -> bool {
+        matches!(self, Self::Api | Self::OwnToken | Self::Exchange)
+    }
+
+    /// The base strings that such a call may be signed with, by a consumer of `dialect`.
+    pub(in crate::request::verify) fn selections(
+        self,
+        rules: &VerifyRules,
+        dialect: Option<Dialect>,
+    ) -> &'static [Selection] {
+        let either = match self {
+            Self::Api => dialect.unwrap_or(rules.signature.default_dialect) == Dialect::Legacy,
+            Self::OwnToken | Self::Exchange => false,
+            Self::RequestToken | Self::AccessToken => rules.signature.accept_description,
+        };
+        if either {
+            &[Selection::Rfc5849, Selection::Description]
+        } else {
+            &[Selection::Rfc5849]
+        }
+    }
+}
+
+/// The credentials that sign a call.
+#[derive(Debug)]
+pub enum Credential {
+    /// A consumer with an access token, for [`Purpose::Api`], [`Purpose::OwnToken`] and [`Purpose::Exchange`].
+    AccessToken(LocalAccess),
+    /// A consumer alone, for [`Purpose::Api`] and [`Purpose::Exchange`].
+    Application(Arc<ConsumerCredentials>),
+    /// A consumer alone, for [`Purpose::RequestToken`].
+    Consumer(Arc<ConsumerCredentials>),
+    /// A consumer with a request token, for [`Purpose::AccessToken`].
+    RequestToken(Box<RequestTokenCredentials>),
+    /// A Bearer token, for [`Purpose::Api`]. It signs nothing.
+    Bearer(Arc<BearerCredentials>),
+}
+
+/// Credentials as another thread gets them.
+#[derive(Debug)]
+pub(in crate::request::verify) enum SharedCredential {
+    AccessToken(Arc<AccessCredentials>),
+    Application(Arc<ConsumerCredentials>),
+    Consumer(Arc<ConsumerCredentials>),
+    RequestToken(Box<RequestTokenCredentials>),
+    Bearer(Arc<BearerCredentials>),
+}
+
+impl From<&Credential> for SharedCredential {
+    fn from(credential: &Credential) -> Self {
+        match credential {
+            Credential::AccessToken(access) => Self::AccessToken(Arc::clone(access)),
+            Credential::Application(consumer) => Self::Application(Arc::clone(consumer)),
+            Credential::Consumer(consumer) => Self::Consumer(Arc::clone(consumer)),
+            Credential::RequestToken(signer) => Self::RequestToken(signer.clone()),
+            Credential::Bearer(bearer) => Self::Bearer(Arc::clone(bearer)),
+        }
+    }
+}
+
+impl From<SharedCredential> for Credential {
+    fn from(shared: SharedCredential) -> Self {
+        match shared {
+            SharedCredential::AccessToken(access) => Self::AccessToken(access.into()),
+            SharedCredential::Application(consumer) => Self::Application(consumer),
+            SharedCredential::Consumer(consumer) => Self::Consumer(consumer),
+            SharedCredential::RequestToken(signer) => Self::RequestToken(signer),
+            SharedCredential::Bearer(bearer) => Self::Bearer(bearer),
+        }
+    }
+}
+
+/// A request token with its consumer. The states of the token are checked where it is exchanged, in one
+/// step with that.
+#[derive(Debug, Clone)]
+pub struct RequestTokenCredentials {
+    /// The record.
+    pub token: RequestToken,
+    /// The consumer that it belongs to.
+    pub consumer: Arc<ConsumerCredentials>,
+}
+
+impl Credential {
+    /// The consumer, alone or with its token.
+    pub fn consumer(&self) -> &Arc<ConsumerCredentials> {
+        match self {
+            Self::AccessToken(access) => &access.consumer,
+            Self::Application(consumer) | Self::Consumer(consumer) => consumer,
+            Self::RequestToken(request) => &request.consumer,
+            Self::Bearer(bearer) => &bearer.consumer,
+        }
+    }
+
+    /// The access token that it has, or was exchanged for.
+    fn access(&self) -> Option<&AccessCredentials> {
+        match self {
+            Self::AccessToken(access) => Some(access),
+            Self::Bearer(bearer) => bearer.access.as_deref(),
+            Self::Application(_) | Self::Consumer(_) | Self::RequestToken(_) => None,
+        }
+    }
+
+    pub(in crate::request::verify) fn token_secret(&self) -> Option<Secret> {
+        match self {
+            Self::AccessToken(access) => Some(access.secret.clone()),
+            Self::Application(_) | Self::Consumer(_) | Self::Bearer(_) => None,
+            Self::RequestToken(request) => Some(request.token.secret.clone()),
+        }
+    }
+
+    /// Checks that the consumer may call from the address of the caller. A disabled one is rejected as such.
+    ///
+    /// # Errors
+    /// [`VerifyRejection::ConsumerOutside`]
+    pub(in crate::request::verify) fn check_address(
+        &self,
+        facts: CallerFacts,
+    ) -> Result<(), VerifyRejection> {
+        let consumer = self.consumer();
+        match consumer.enabled && !consumer.may_call_from(facts.address) {
+            true => Err(VerifyRejection::ConsumerOutside),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that the credentials are in force. A caller learns it only after the signature and the nonce are checked.
+    ///
+    /// # Errors
+    /// [`VerifyRejection::ConsumerDisabled`], [`VerifyRejection::TokenExpired`] and [`VerifyRejection::TokenRevoked`], in
+    /// this order, as far as `findings` ends the check.
+    pub(in crate::request::verify) fn check_states(
+        &self,
+        rules: &VerifyRules,
+        now: UnixTime,
+        findings: &mut impl Findings<VerifyRejection>,
+    ) -> Result<(), VerifyRejection> {
+        if !self.consumer().enabled {
+            findings.add(VerifyRejection::ConsumerDisabled)?;
+        }
+        let Some(access) = self.access() else {
+            return Ok(());
+        };
+        let expired = access.expires_at.is_some_and(|at| now >= at);
+        if expired || is_idle(rules, access, now) {
+            findings.add(VerifyRejection::TokenExpired)?;
+        }
+        if access.is_revoked {
+            findings.add(VerifyRejection::TokenRevoked)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the access token has not been used for longer than `tokens.access_idle`, as far as this process knows.
+pub(in crate::request::verify) fn is_idle(
+    rules: &VerifyRules,
+    access: &AccessCredentials,
+    now: UnixTime,
+) -> bool {
+    rules.tokens.access_idle.0.is_some_and(|idle| {
+        let last_used = access.last_used().unwrap_or(access.issued_at);
+        now >= last_used.after(idle)
+    })
+}
