@@ -129,10 +129,7 @@ pub async fn decide(
     record.facts.is_bearer = authorizer.bearer.is_some() && call.collected.bearer;
     let read = match call.malformed.take() {
         Some(rejection) => Err(rejection.into()),
-        None => match call.found.check_path() {
-            Err(rejection) => Err(rejection.into()),
-            Ok(()) => read_covered_body(authorizer, call, caller, waiting).await,
-        },
+        None => read_covered_body(authorizer, call, caller, waiting).await,
     };
     authorizer.apply_method_parameter(call, read.is_ok());
     record.served = Served::by(&call.found);
@@ -280,13 +277,14 @@ fn may_go_unsigned(authorizer: &Authorizer, call: &Call<'_>) -> bool {
             || access.admits(CallerKind::User) && has_session())
 }
 
-/// Reads a body that the signature covers.
+/// Reads a body that the signature covers, if the path fits the operation.
 async fn read_covered_body(
     authorizer: &Authorizer,
     call: &mut Call<'_>,
     caller: &CallerStream,
     waiting: &Waiting,
 ) -> Result<(), Failure> {
+    call.found.check_path()?;
     let Some(covered) = CoveredBody::find(authorizer, call)? else {
         return Ok(());
     };

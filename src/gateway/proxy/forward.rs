@@ -50,7 +50,7 @@ pub(super) struct ApiResponse {
 /// Those of [`exchange::send`], and [`ForwardFault::Internal`]: the call cannot be described to the API.
 pub(super) async fn send(
     current: &Current,
-    mut call: Call<'_>,
+    call: &mut Call<'_>,
     permit: Permit,
     caller: &CallerStream,
     handshake: Option<Handshake>,
@@ -65,13 +65,13 @@ pub(super) async fn send(
         .found
         .operation()
         .map_or_else(ApiTimeouts::default, |it| it.timeouts);
-    if params.shows_credentials(&call, &permit) {
-        check_no_credentials_hide(&call)?;
+    if params.shows_credentials(call, &permit) {
+        check_no_credentials_hide(call)?;
     }
     let permit = &*record.permit.insert(permit);
-    let rewriting = Rewriting::new(&call, permit, record.facts.deviations, params);
-    let target = target_of(&call, params, rewriting)?;
-    let assertion = params.identity.assertion(permit, &call)?;
+    let rewriting = Rewriting::new(call, permit, record.facts.deviations, params);
+    let target = target_of(call, params, rewriting)?;
+    let assertion = params.identity.assertion(permit, call)?;
     let received = ReceivedAs::new(&call.head.received, &parts.headers, caller, params)?;
     let body = call.take_body();
     let mut body = body.map_or(UpstreamBody::Empty, |body| {

@@ -24,7 +24,7 @@ use crate::{
     provider::{endpoints::TokenOutcome, respond::Failure},
     request::{
         parse::{head, origin::PublicUrl},
-        policy::call::CallBody,
+        policy::{call::CallBody, permit::Permit},
         route::{Route, RouteRejection, ServiceCall},
     },
     telemetry::{
@@ -166,11 +166,8 @@ impl Worker {
             && is_for_token_calls(&received)
             && let Some(response) = live.cors.preflight(parts)
         {
-            return Ok(Step::Responded(own_response(
-                response,
-                &parts.method,
-                record,
-            )));
+            let response = own_response(response, &parts.method, record);
+            return Ok(Step::Responded(response));
         }
         let (received, route) = received?;
         let head = &received.head;
@@ -185,11 +182,8 @@ impl Worker {
                     service::respond_or_collect(live, waiting, head, &api, &body, record);
                 match cold::boxed(responding).await? {
                     TokenOutcome::Responded(response) => {
-                        return Ok(Step::Responded(own_response(
-                            response,
-                            &parts.method,
-                            record,
-                        )));
+                        let response = own_response(response, &parts.method, record);
+                        return Ok(Step::Responded(response));
                     }
                     TokenOutcome::NotTokenCall(collected) => (api, Some(collected)),
                 }
@@ -203,21 +197,34 @@ impl Worker {
         let mut call = begin(live, &received, api, &caller, body, collected, record)?;
         let handshake = handshake(&call)?;
         let permit = decide(live, &mut call, &caller, &self.waiting, record).await?;
-        if permit.is_anonymous() && !record.facts.sender.is_verified() {
-            caller.permit_anonymous();
-            let in_flight = record.in_flight.as_mut();
-            if in_flight.is_some_and(|it| !it.count_anonymous()) {
-                return Err(Failure::Busy);
-            }
-        } else {
-            caller.prove();
-        }
-        let sent = forward::send(current, call, permit, &caller, handshake, record).await;
+        note_sender(&permit, &caller, record)?;
+        let sent = forward::send(current, &mut call, permit, &caller, handshake, record).await;
         Ok(Step::Forwarded(sent?, api.url))
     }
 
     fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+}
+
+/// Counts the call as its sender's: that of a sender who is known, or one of the anonymous calls in flight.
+///
+/// # Errors
+/// [`Failure::Busy`]: as many anonymous calls as may be are in flight.
+fn note_sender(
+    permit: &Permit,
+    caller: &CallerStream,
+    record: &mut RequestRecord,
+) -> Result<(), Failure> {
+    if !permit.is_anonymous() || record.facts.sender.is_verified() {
+        caller.prove();
+        return Ok(());
+    }
+    caller.permit_anonymous();
+    let in_flight = record.in_flight.as_mut();
+    match in_flight.is_none_or(InFlight::count_anonymous) {
+        true => Ok(()),
+        false => Err(Failure::Busy),
     }
 }
 
