@@ -2,8 +2,8 @@
 //!
 //! Promise (Permissions and identity): No caller can forge or remove an identity header, in any spelling and on any kind of
 //! call. Also in `tests/acceptance/provider/sessions.rs`, `tests/acceptance/request/permissions.rs`.
-//! Promise (Permissions and identity): The headers of `upstream.drop_headers`, which APIs trust from their proxy, are never
-//! forwarded from a caller, in any spelling; `X-Forwarded-*` is forwarded only from a trusted proxy.
+//! Promise (Permissions and identity): The headers of `upstream.drop_headers` are never forwarded from a caller, in any
+//! spelling; `X-Forwarded-*` is forwarded only from a trusted proxy.
 
 use crate::{
     case::{Case, Stage, answered, passes},

@@ -1,8 +1,8 @@
 //! Attacks on the lookup of records in an application: made-up keys, a slow or hostile application, and a race of revocation and
 //! use.
 //!
-//! Promise (Permissions and identity): Callers who invent keys and tokens cannot flood the application of `store.lookup.url`, and
-//! records in use are served meanwhile. A reported revocation is in effect in every replica within a second.
+//! Promise (Permissions and identity): Invented keys and tokens cannot flood the application of `store.lookup.url`. A reported
+//! revocation is in effect in every replica within a second.
 
 use std::{
     sync::{

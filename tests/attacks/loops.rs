@@ -1,7 +1,6 @@
 //! Requests that come back: `upstream.api_url` leads, through a server in between, back to the same process.
 //!
-//! Promise (HTTP): A request that comes back to the process that forwarded it gets 508 at its first return; several proxies in a
-//! row are not a loop.
+//! Promise (HTTP): A request that comes back to the process that forwarded it gets 508.
 
 use std::{
     io,

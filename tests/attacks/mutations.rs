@@ -4,10 +4,10 @@
 //! signature again, with the credentials as they were sent before anything was broken. `ATTACK_SEED` and
 //! `ATTACK_ROUNDS` in the environment choose other ones and more of them; a failure prints its bytes.
 //!
-//! Promise (Signatures): A request whose signed part was changed on the way is rejected, unless RFC 5849 treats both as equal. A
-//! consumer of the dialect `legacy` does not have to sign its query. Also in `tests/acceptance/request/mixed_up_credentials.rs`.
-//! Promise (HTTP): HTTP that two recipients could read differently is rejected and its connection closed, or is read as RFC 9112
-//! says; the API gets one request. Also in `tests/attacks/framing.rs`, `tests/attacks/chunks.rs`, `tests/attacks/fields.rs`,
+//! Promise (Signatures): A request whose signed part was changed on the way is rejected, unless RFC 5849 treats both as equal.
+//! The dialect `legacy` need not sign the query. Also in `tests/acceptance/request/mixed_up_credentials.rs`.
+//! Promise (HTTP): HTTP that two recipients could read differently is rejected, or read as RFC 9112 says; the API gets one
+//! request. Also in `tests/attacks/framing.rs`, `tests/attacks/chunks.rs`, `tests/attacks/fields.rs`,
 //! `tests/attacks/request_line.rs`.
 
 use std::{env, str::FromStr};

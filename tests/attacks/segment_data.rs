@@ -1,7 +1,7 @@
 //! Paths with data in their segments: `%2F`, `%25`, `;parameters` and empty segments, in front of APIs that read them otherwise.
 //!
-//! Promise (Permissions and identity): Where `paths.encoded`, `paths.parameters` or `paths.empty_segments` permit a path, another
-//! reading of it finds no operation that asks more of the caller, and no dot segment. Also in `src/request/policy/operations.rs`.
+//! Promise (Permissions and identity): A path that `[paths]` permits has no other reading with a dot segment or an operation
+//! that asks more of the caller. Also in `src/request/policy/operations.rs`.
 
 use crate::{
     apis::Api,

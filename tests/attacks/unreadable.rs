@@ -1,8 +1,7 @@
 //! In front of an API that keeps its own check, a request that some provider could read as a signed one passes only if it was
 //! verified here.
 //!
-//! Promise (Signatures): A text that a provider could read as OAuth credentials, and that cannot be verified here, never reaches
-//! an API that keeps its own check.
+//! Promise (Signatures): Credentials that only another provider could read never reach an API that keeps its own check.
 
 use crate::{
     case::{Case, Stage, answered, passes, refused},

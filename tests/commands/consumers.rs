@@ -1,7 +1,7 @@
 //! `consumer`.
 //!
-//! Promise (Storage and operation): The key of a removed consumer is never used again, nor are the ids of removed users and the
-//! identifiers of removed tokens; an export contains them. Also in `tests/store_contract/transfer.rs`.
+//! Promise (Storage and operation): The keys of removed consumers, users and tokens are never used again; an export contains
+//! them. Also in `tests/store_contract/transfer.rs`.
 
 use serde_json::{Value, json};
 

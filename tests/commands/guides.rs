@@ -2,9 +2,9 @@
 //! succeed. A script in `guides` prepares what the first command needs.
 //!
 //! Promise (Permissions and identity): A consumer can move from OAuth 1.0a to OAuth 2 while both work, and the API does not
-//! change; each command of the guide prints what the guide shows, with real libraries on both sides.
-//! Promise (Storage and operation): Every command in the documents for operators does what the document says; of commands for
-//! Docker and a cluster the other parts are tried; those of a migration run on a MariaDB and a PostgreSQL.
+//! change, as the guide shows with real libraries.
+//! Promise (Storage and operation): Every command in the documents for operators does what the document says, those of a
+//! migration on a MariaDB and a PostgreSQL; of commands for Docker and a cluster the other parts are tried.
 
 use std::{
     collections::BTreeSet,

@@ -3,8 +3,8 @@
 //!
 //! Promise (Storage and operation): Each `oauth_problem`, each status code name and each known mistake in a signature has a
 //! heading in the document of errors.
-//! Promise (Storage and operation): The licence of each crate of the program is accepted, and its text is in package and image,
-//! as is that of the list of common passwords. Also in `tests/deploy/package.rs`.
+//! Promise (Storage and operation): The licence of each crate of the program is accepted, and its text is in package and image.
+//! Also in `tests/deploy/package.rs`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,13 +1,12 @@
 //! The Debian package and the container image, made of this build, installed and run: `tests/run packages`.
 //!
-//! Promise (Storage and operation): The Debian package installs, starts, reloads, upgrades, and is removed with all its files;
-//! the unit has no capability and a security exposure of at most 2.
+//! Promise (Storage and operation): The Debian package installs, starts, reloads, upgrades and is removed; the unit has no
+//! capability and a security exposure of at most 2.
 //! Promise (Storage and operation): The image has only the program, its libraries, licences and certificates. It runs with the
-//! configuration of the README, not as root, also on a read-only root file system; an error names the command that makes its
-//! volume writable.
+//! configuration of the README, not as root, on a read-only file system; an error says how to make its volume writable.
 //! Promise (Storage and operation): A changed file, list or key of a release does not verify with the commands of the documents.
-//! Promise (Storage and operation): A published program has the list of its crates, which `cargo audit bin` reads. A release says
-//! of each known weakness of a crate whether it matters, and why.
+//! Promise (Storage and operation): A published program has the list of its crates, which `cargo audit bin` reads. A release
+//! says of each known weakness of a crate whether it matters.
 
 use std::{fs, path::Path, process::Command, sync::Mutex};
 

@@ -2,8 +2,8 @@
 //!
 //! Promise (Storage and operation): A tag publishes a release only after the checks of the same commit, and nothing after a
 //! failed step; tag, version and change log agree.
-//! Promise (Sources and tests): Each action of a workflow is a commit, no workflow puts the text of an expression into a script,
-//! and a job has only the rights that it uses.
+//! Promise (Sources and tests): Each action of a workflow is a commit, no workflow puts an expression into a script, and a job
+//! has only the rights that it uses.
 
 use super::{file, printed, tool};
 

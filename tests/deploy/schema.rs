@@ -1,8 +1,8 @@
 //! The JSON schema of the configuration, as an editor uses it: every configuration of the project is valid by it, it rejects
 //! mistakes, and it rejects nothing that the program accepts.
 //!
-//! Promise (Storage and operation): The JSON schema of the configuration admits every configuration of the documents and of
-//! `deploy`, rejects mistakes, and rejects nothing that the program accepts.
+//! Promise (Storage and operation): The JSON schema of the configuration rejects mistakes, and nothing that the program
+//! accepts.
 
 use std::{
     collections::BTreeMap,

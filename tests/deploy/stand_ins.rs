@@ -2,8 +2,8 @@
 //! Kubernetes' Gateway API does what the text of `HTTPExternalAuthFilter` says, and APISIX what the source of its plugin
 //! `forward-auth` does.
 //!
-//! Promise (Storage and operation): Only permitted requests pass a gateway of Kubernetes and APISIX with forward-auth, shown by
-//! stand-ins that follow the documents of these gateways.
+//! Promise (Storage and operation): Only permitted requests pass stand-ins for a gateway of Kubernetes and APISIX with
+//! forward-auth, made from their documents.
 
 use std::net::SocketAddr;
 

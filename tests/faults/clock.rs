@@ -4,8 +4,8 @@
 //! jump of the wall clock leaves it.
 //!
 //! Promise (Storage and operation): A clock that jumps or is wrong lets no request pass twice.
-//! Promise (Storage and operation): If several consumers agree that this machine's clock is wrong, the process is not ready, and
-//! no consumer gets the advice to set its clock; one consumer cannot cause this. Also in `src/request/verify/skew.rs`.
+//! Promise (Storage and operation): If several consumers agree that this machine's clock is wrong, the process is not ready;
+//! one consumer cannot cause this. Also in `src/request/verify/skew.rs`.
 
 use std::{
     path::{Path, PathBuf},

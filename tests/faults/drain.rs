@@ -1,8 +1,8 @@
 //! SIGTERM: every request on an accepted connection is answered.
 //!
 //! Promise (Storage and operation): At SIGTERM under load every request on an accepted connection is answered within
-//! `listen.drain`. SIGHUP closes no connection of a caller, nor to the API unless its rules change, gives no consumer a new rate,
-//! rejects a broken file and names what needs a restart. Also in `src/wire/server/listener.rs`, `tests/faults/reload.rs`.
+//! `listen.drain`. SIGHUP closes no connection of a caller, keeps the counts of rates, rejects a broken file and names what
+//! needs a restart. Also in `src/wire/server/listener.rs`, `tests/faults/reload.rs`.
 
 use rustix::process::Signal;
 

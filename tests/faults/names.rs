@@ -1,8 +1,8 @@
 //! An API whose name has several addresses, changes them, or cannot be resolved.
 //!
-//! Promise (HTTP): An address of the API that does not respond delays a new connection by a quarter of a second. While the name
-//! cannot be resolved, its last addresses serve for `upstream.stale_addresses`, and at most four lookups run at once. Also in
-//! `src/wire/outbound/dial.rs`, `src/wire/outbound/resolve.rs`.
+//! Promise (HTTP): A dead address of the API delays a new connection by a quarter of a second. While the name cannot be
+//! resolved, its last addresses serve for `upstream.stale_addresses`. Also in `src/wire/outbound/dial.rs`,
+//! `src/wire/outbound/resolve.rs`.
 //! Promise (HTTP): Another address of the API takes effect within `upstream.max_age`, also on idle connections.
 
 use std::{

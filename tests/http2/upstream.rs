@@ -1,7 +1,7 @@
 //! HTTP/2 to the API (`upstream.http2`): the same calls in its form, with trailers, and the faults of an API.
 //!
-//! Promise (HTTP): A lost API is noticed while it owes a response: over HTTP/2 within 15 s, over HTTP/1.1 after
-//! `limits.body_timeout`, at least 15 s. Also in `tests/faults/api.rs`, `src/wire/outbound/dial.rs`.
+//! Promise (HTTP): A lost API that owes a response is noticed, over HTTP/2 within 15 s, over HTTP/1.1 after
+//! `limits.body_timeout`. Also in `tests/faults/api.rs`, `src/wire/outbound/dial.rs`.
 
 use std::{sync::Arc, time::Duration};
 

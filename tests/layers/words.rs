@@ -1,7 +1,7 @@
 //! The words that the style of this project leaves out, in documents, pages, comments and messages.
 //!
-//! Promise (Sources and tests): Documents, pages, comments and messages have none of the words that the style leaves out, and no
-//! line of a comment is longer than 130 columns.
+//! Promise (Sources and tests): Documents, pages, comments and messages follow the list of words of the style; comment lines
+//! end before column 131.
 
 use std::{fmt::Write as _, fs};
 

@@ -1,8 +1,7 @@
 //! Providers whose SDKs walk the whole flow.
 //!
 //! Promise (Signatures): The clients named in [migrating](migrating.md#clients-of-well-known-providers) work unchanged on the
-//! files in `deploy/providers`: the flow, a denial, and calls with queries, forms, JSON and multipart bodies. Also in
-//! `tests/providers/wikis.rs`, `tests/providers/shops.rs`, `tests/providers/tools.rs`.
+//! files in `deploy/providers`. Also in `tests/providers/wikis.rs`, `tests/providers/shops.rs`, `tests/providers/tools.rs`.
 
 use serde_json::{Value, json};
 

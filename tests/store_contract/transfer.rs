@@ -1,7 +1,7 @@
 //! Export and import.
 //!
-//! Promise (Storage and operation): An import is all or nothing, and does not restore revoked or removed records. A value that is
-//! not a time from 2000 to 9999 is an error that says what it looks like. Also in `tests/commands/transfer.rs`.
+//! Promise (Storage and operation): An import is all or nothing, and does not restore revoked or removed records. A time
+//! outside 2000 to 9999 is an error. Also in `tests/commands/transfer.rs`.
 
 mod problems;
 mod updates;

@@ -1,7 +1,7 @@
 //! TLS of old APIs: `openssl` makes their certificates and serves them.
 //!
-//! Promise (TLS): A server's certificate that is, byte for byte, among the trusted ones is accepted within its dates, whatever
-//! its name, version and use. `check` names other faults of an old API, with the fix.
+//! Promise (TLS): A server's certificate that is itself among the trusted ones is accepted within its dates under any name.
+//! `check` names other faults of an old API, with the fix.
 
 use std::{
     fs,

@@ -19,11 +19,10 @@ section! {
         /// /healthz and /readyz alone, under any Host, for kubelets and load balancers.
         probe_listen: Option<ListenAddress> [else "none": "0.0.0.0:8082"], restart;
         /// Names that the Host of a request may have, in addition to addresses, localhost and names under it, such as
-        /// countersign.localhost. On an address that is not loopback, /healthz, /readyz and /metrics respond under any Host.
+        /// countersign.localhost.
         #[serde(deserialize_with = "distinct")] hosts: Vec<ServerName> = [], reload;
-        /// The file of the token that can read and change everything by the admin API and the console: one line of at least 32
-        /// characters, as openssl rand -hex 32 makes it; or a line NAME:TOKEN for each operator, whose names audit records then
-        /// have. A line NAME:TOKEN lookup can only call POST /v1/lookup/forget. Read again on SIGHUP.
+        /// The file of the token that can read and change everything by the admin API and the console: one line, as openssl
+        /// rand -hex 32 makes it, or a line NAME:TOKEN for each operator. See docs/admin-api.md. Read again on SIGHUP.
         token_file: Option<PathBuf> [else "none: the admin API and the console are off": "admin.token"], reload;
         /// The file of a second token, which can only read, or of several with names.
         read_token_file: Option<PathBuf> [else "none": "admin-read.token"], reload;

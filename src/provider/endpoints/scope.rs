@@ -12,9 +12,8 @@ section! {
     /// How a consumer says at the request token call, or in the address of the authorization page, which of its permissions it
     /// wants; otherwise it gets all.
     ScopeSettings["scope"] {
-        /// The parameters that name permissions. At most one of them is sent. The realm of the Authorization header names
-        /// permissions too, and so does the address of the page, if one of their names is a permission that the consumer may ask
-        /// for.
+        /// The parameters that name permissions; at most one of them is sent. The realm of the Authorization header and the
+        /// address of the page name permissions too, if the consumer may ask for one of theirs.
         #[serde(deserialize_with = "distinct")] names: Vec<ScopeName> = ["scope"], reload;
         /// The characters that separate the permissions in a value.
         separators: String = " ,", reload;

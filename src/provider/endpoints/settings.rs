@@ -30,8 +30,7 @@ section! {
 
 section! {
     /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next
-    /// gateway. Without oauth_token it gets one of its own,
-    /// with its permissions for operations that admit "application", if there are any.
+    /// gateway. See docs/leaving.md.
     ExchangeSettings["exchange"] {
         /// The recipient: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;

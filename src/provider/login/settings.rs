@@ -27,8 +27,7 @@ section! {
         username_field: String = "username", restart;
         /// The name of the field that has the password.
         password_field: String = "password", restart;
-        /// The user's id in the JSON object of the response, a text or a whole number; "user.id" is in an inner object. Without
-        /// it, with a status 4xx and with a member "error" the password is wrong.
+        /// The user's id in the JSON object of the response, a text or a whole number; "user.id" is in an inner object.
         id_field: String = "id", restart;
         /// The user's name there. Without it the id is the name.
         name_field: String = "name", restart;

@@ -21,8 +21,7 @@ section! {
         logo: Option<PathBuf> [else "none: the first letter of the name, on the consent page": "logo.svg"], reload;
         /// The same for browsers that prefer dark pages.
         logo_dark: Option<PathBuf> [else "logo": "logo-dark.svg"], reload;
-        /// The colour of buttons and links. If text in it would have a contrast under 4.5 to 1, pages show another shade of it,
-        /// and `check` warns.
+        /// The colour of buttons and links. Pages show another shade of it if its contrast would be too low.
         accent: Option<Colour> [else "blue": "#1740b4"], reload;
         /// The same for browsers that prefer dark pages.
         accent_dark: Option<Colour> [else "a lighter shade of accent": "#9ab8ff"], reload;
@@ -43,10 +42,9 @@ section! {
         /// The language of the texts of `[[permission]]` below. Screen readers read them in this language on pages in another
         /// one.
         permission_language: Option<Language> [else "not known": "en"], reload;
-        /// A directory of Fluent files named after languages, such as fr.ftl: each replaces messages of its language, or adds the
-        /// language. locales/en.ftl in the source has all messages. permission-members-read, with an attribute .description,
-        /// translates the permission members.read; consumer-KEY translates the description of a consumer.
-        messages: Option<PathBuf> [else "none: Arabic, Chinese, English, French, German, Japanese, Korean, Portuguese and Spanish are built in": "messages"], reload;
+        /// A directory of Fluent files named after languages, such as fr.ftl: each replaces messages of its language, or adds
+        /// the language. See docs/pages.md.
+        messages: Option<PathBuf> [else "the built-in languages": "messages"], reload;
     }
 }
 
@@ -57,8 +55,7 @@ section! {
         /// The realm in WWW-Authenticate.
         realm: String = "countersign", reload;
         /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings.
-        /// Rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the
-        /// access log.
+        /// Rejections link there: docs/pages.md.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
     }
 }

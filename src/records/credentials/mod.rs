@@ -60,8 +60,7 @@ section! {
     /// The cache in front of the store: consumers and tokens ready for use.
     #[derive(Copy)]
     CacheSettings["cache"] {
-        /// The maximum of consumers, and that of tokens. A consumer and a token take about 2 KB of the process together: 2 GB
-        /// with the default, 100 MB with 50,000.
+        /// The maximum of consumers, and that of tokens. A consumer and a token take about 2 KB together.
         max_entries: u64 [default MAX_ENTRIES], restart;
         /// The time to use one without asking the store again; revocations made through countersign arrive within a second
         /// regardless.
@@ -70,8 +69,8 @@ section! {
         /// The time an unknown name is cached as unknown.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
         negative_ttl: Duration [default NEGATIVE_TTL], restart;
-        /// The time a credential may still be used after the store was last known to answer, whatever `ttl` says; at least 2s.
-        /// Short, because a revocation cannot arrive then.
+        /// The time a credential may still be used after the store last answered, also beyond ttl; at least 2s. A revocation
+        /// cannot arrive then.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
         stale_if_error: Duration [default STALE_IF_ERROR], restart;
     }

@@ -13,9 +13,8 @@ section! {
     NonceSettings["nonce"] {
         /// "local": this process alone; "shared": in the store or in nonce.url, for several replicas.
         scope: Option<NonceScope> [else "local with sqlite, else shared": "local"], restart;
-        /// A Redis or Valkey for shared nonces, beside store.backend = "postgres": redis://USER:PASSWORD@HOST/NUMBER, with
-        /// rediss for TLS, redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST; ca, certificate and key name PEM
-        /// files.
+        /// A Redis or Valkey for shared nonces, beside store.backend = "postgres": redis://, rediss:// for TLS,
+        /// redis+sentinel:// or redis+cluster://. See docs/stores.md.
         url: Option<StoreUrl> [else "none": "redis://nonces.internal"], restart;
         /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and
         /// 16 on the disk.

@@ -23,9 +23,8 @@ section! {
     StoreSettings["store"] {
         /// "sqlite": one file, no server. "postgres": a server of PostgreSQL, which other machines can share.
         backend: StoreBackend = "sqlite", restart;
-        /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is encrypted
-        /// and the certificate checked unless the server is on this machine; sslrootcert, sslcert and sslkey name PEM files,
-        /// sslmode=disable turns it off.
+        /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is
+        /// encrypted and the certificate checked unless the server is on this machine. See docs/stores.md.
         url: StoreUrl = "countersign.db", restart;
         /// The file of a 32-byte key that encrypts secrets at rest, or a list: the first key encrypts, all decrypt, and
         /// countersign rekey encrypts everything again. Without it a copy of the store is a copy of every secret.
@@ -35,12 +34,12 @@ section! {
 }
 
 section! {
-    /// Consumers and access tokens that an application of yours keeps, looked up at its URL if they are not registered here. Read
-    /// only. A key that was removed here, and a token that was revoked here, stay so.
+    /// Consumers and access tokens that an application of yours keeps, looked up at its URL if they are not registered here.
+    /// See docs/lookup.md.
     #[derive(Default)]
     LookupSettings["store.lookup"] {
         /// The URL to which a consumer key or a token is posted, or "unix:" with the path of a socket, a colon and the path of
-        /// the URL. The response is 200 with the members of the record, or 404. https unless its host is loopback.
+        /// the URL. https unless its host is loopback.
         url: Option<EndpointUrl> [else "none": "http://127.0.0.1:9000/internal/oauth"], restart;
         /// The file of the secret that is sent with each request, in Authorization after "Bearer".
         secret_file: Option<PathBuf> [else "none": "lookup.secret"], restart;
@@ -59,8 +58,8 @@ section! {
     /// The removal of tokens.
     #[derive(Copy)]
     EndedTokenSettings["tokens"] {
-        /// Access tokens are removed from the store this long after they expired or were revoked. Their calls stay rejected, as
-        /// those of unknown tokens. Tokens that were only unused for access_idle stay.
+        /// Access tokens are removed from the store this long after they expired or were revoked. Their calls stay rejected.
+        /// See docs/operating.md.
         #[serde(deserialize_with = "duration::<DAY, LONGEST, _>")] keep_expired: Duration = "30d", restart;
     }
 }

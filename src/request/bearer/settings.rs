@@ -28,13 +28,11 @@ section! {
         issuer: ClaimText [required: "https://login.example.com"], reload;
         /// The names of this API there: each token has one of them in its claim aud.
         #[serde(deserialize_with = "filled")] audience: Vec<ClaimText> [required: ["https://api.example.com"]], reload;
-        /// The URL of its public keys, a JWK set of at most 64 KiB. Read again after 5 minutes and for an unknown key; used for
-        /// an hour while it cannot be read. https unless its host is loopback.
+        /// The URL of its public keys, a JWK set of at most 64 KiB. https unless its host is loopback.
         jwks_url: Option<EndpointUrl> [else "none": "https://login.example.com/jwks.json"], reload;
         /// A file of its public keys, a JWK set. Read again on SIGHUP.
         jwks_file: Option<PathBuf> [else "none": "issuer.jwks"], reload;
-        /// The URL that says what a token is (RFC 7662), for tokens that are not JWTs. Its responses are kept for cache.ttl, 60s
-        /// at most. One issuer at most has it.
+        /// The URL that says what a token is (RFC 7662), for tokens that are not JWTs. One issuer at most has it.
         introspection_url: Option<EndpointUrl> [else "none": "https://login.example.com/introspect"], reload;
         /// false: a token counts for this API although the response about it names no audience (aud). Then every token of the
         /// issuer does.
@@ -54,14 +52,14 @@ section! {
         #[serde(deserialize_with = "filled")] token_types: Vec<ClaimText> = ["at+jwt"], reload;
         /// The claim that has the key of the consumer, which is registered here.
         consumer_claim: ClaimText = "client_id", reload;
-        /// The claim that has the id of the user. If it is absent, or the consumer's key, also with "@clients" after it, the
-        /// call is the consumer's own ("application").
+        /// The claim that has the id of the user. Without it, or with the consumer's key, the call is the consumer's own
+        /// ("application").
         user_claim: ClaimText = "sub", reload;
-        /// The claim that the tokens of users have, and those of clients without a user do not, such as "sid"; "name=value" for
-        /// its value. A token whose user_claim is not its client's and that lacks it is rejected.
+        /// The claim that only the tokens of users have, such as "sid"; "name=value" for its value. A token without it is the
+        /// consumer's own, or rejected.
         user_mark: Option<ClaimMark> [else "none: each user_claim that is not the client's is a user": "sid"], reload;
-        /// The claim that the tokens of clients without a user have, and those of users do not, such as "idtyp=app". Such a
-        /// token is the consumer's own, whatever its user_claim.
+        /// The claim that only the tokens of clients without a user have, such as "idtyp=app". Such a token is the consumer's
+        /// own.
         client_mark: Option<ClaimMark> [else "none": "idtyp=app"], reload;
         /// The claim that has the permissions: a text with spaces between them, or a list. Permissions that the consumer does
         /// not have do not count.

@@ -52,13 +52,12 @@ const DROP_HEADERS: &str = r#"["X-Original-*", "X-Rewrite-URL", "X-HTTP-Method",
 section! {
     /// The API. One process serves one API; run several processes on one store for several APIs.
     UpstreamSettings["upstream"] {
-        /// http://, https:// or unix:/path.sock; a path goes before that of each request. The one key without a default. It may
-        /// be absent if forward_auth.listen is set: then countersign decides and forwards nothing.
+        /// http://, https:// or unix:/path.sock; a path goes before that of each request. It may be absent if
+        /// forward_auth.listen is set: then countersign forwards nothing.
         api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000", unless "forward_auth.listen"], reload;
-        /// The time for which the last good addresses of its host serve while the name cannot be resolved. Each new connection
-        /// resolves the name and tries all addresses.
+        /// The time for which the last good addresses of its host serve while the name cannot be resolved.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_addresses: Duration = "60s", reload;
-        /// Time to connect, for the addresses of the host together. An API that takes longer is down.
+        /// Time to connect, for the addresses of the host together.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
         /// Time from the request's end to the response's head.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
@@ -85,9 +84,9 @@ section! {
         /// X-Forwarded-Prefix if the prefix of a public URL was taken off and api_url has no path.
         forwarded: bool = true, reload;
         /// Header fields of callers that are dropped, in every spelling that an API may take for them: they could make it undo
-        /// the decision, or believe an identity, an address or a certificate. "*" at the end of a name matches any rest. A list
-        /// replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a
-        /// list of your own without it.
+        /// the decision, or believe an identity, an address or a certificate. "*" at the end matches any rest. A list replaces
+        /// the default one; "default" in it stands for that. If a trusted proxy in front sets one of these for the API, write a
+        /// list without it.
         drop_headers: DroppedHeaders [default DROP_HEADERS], reload;
     }
 }

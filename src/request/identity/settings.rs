@@ -44,10 +44,8 @@ section! {
     AssertionSettings["identity.assertion"] {
         /// The field that has it. A caller's own is dropped, as are the names above.
         #[serde(default, deserialize_with = "optional")] header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;
-        /// Files with a private key each, PEM, such as Ed25519; docs/assertion.md names the algorithms. The first signs; the
-        /// public keys of all are at /jwks.json of the admin listener and /.well-known/jwks.json of service.base_url, where APIs
-        /// keep them for 5 minutes: add a key that long before it signs, and keep the old one as long after. Read again on
-        /// SIGHUP.
+        /// Files with a private key each, PEM, such as Ed25519. The first signs; the public keys of all are published.
+        /// docs/assertion.md says where, and how to change a key. Read again on SIGHUP.
         #[serde(default, deserialize_with = "distinct")] key_files: Vec<PathBuf> [else "none": ["assertion.pem"]], reload;
         /// The recipient: the claim aud, which the API has to check. Required where upstream.api_url is a Unix socket or absent.
         audience: Option<String> [else "the origin of upstream.api_url": "https://api.internal"], reload;

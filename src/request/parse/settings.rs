@@ -14,7 +14,7 @@ section! {
         /// Networks whose forwarded fields count; none by default, because callers can send these fields too.
         #[serde(deserialize_with = "distinct")] trusted_proxies: Vec<IpNet> = [], reload;
         /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The
-        /// other family is dropped from every caller, because a proxy forwards the fields that it does not know.
+        /// other family is dropped from every caller.
         forwarded: ForwardedFamily = "x-forwarded", reload;
     }
 }

@@ -78,19 +78,16 @@ section! {
         /// The time for which the API may send nothing of a response here, such as "1h" for a stream of rare events.
         #[serde(default, deserialize_with = "optional_duration::<1, LONGEST, _>")]
         silence_timeout: Option<Duration> [else "upstream.silence_timeout": "1h"], reload;
-        /// Lets the oauth_ credentials of this operation's calls go on to the API, or not. Libraries of LTI tools read
-        /// oauth_consumer_key from the form.
+        /// Lets the oauth_ credentials of this operation's calls go on to the API, or not.
         forward_authorization: Option<bool> [else "identity.forward_authorization": true], reload;
         /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own
-        /// fields of these names are dropped on every path. A parameter is left out if it is absent, repeated with another value,
-        /// longer than 4096 bytes or not fit for a field.
+        /// fields of these names are dropped on every path. docs/receiving.md says which are left out.
         headers: ParameterHeaders = {}, reload;
-        /// true: browsers post their forms here, as for an LTI launch. If such a form is rejected, or the API fails, the user
-        /// gets a page that says what to do, in the language of the launch or of the browser; other callers get the usual
-        /// response.
+        /// true: browsers post their forms here, as for an LTI launch, and the user of a failed one gets a page. See
+        /// docs/lti.md.
         launch: bool = false, reload;
-        /// The sites that may show the page of a failed launch in a frame. A rejected launch with a right signature goes back to
-        /// its launch_presentation_return_url with lti_errormsg and lti_errorlog instead, if that is on one of them.
+        /// The sites that may show the page of a failed launch in a frame. A rejected launch with a right signature goes back
+        /// to its launch_presentation_return_url, if that is on one of them.
         #[serde(default, deserialize_with = "filled")]
         framed_by: Vec<FrameAncestor> [else "none: no site may frame it, and it goes back nowhere": ["https://lms.example", "https://*.lms.example"]], reload;
     }
@@ -100,10 +97,10 @@ section! {
     /// Paths that an API may take for others, where there are operations.
     #[derive(Copy)]
     PathSettings["paths"] {
-        /// Some APIs ignore letter case, white space or a dot at the end of a segment, a slash or an extension at the end of a
-        /// path, and so read a path as one of a more specific pattern. Some also take the method from a parameter _method.
-        /// "reject" rejects such a call; to permit a path such as /list.json, list it beside /list. "wider" treats the call as
-        /// what it matches, for an API that compares paths exactly and ignores this parameter.
+        /// The treatment of a call that an API may read as one of a more specific pattern: by letter case, white space or a dot
+        /// at the end of a segment, a slash or an extension at the end of the path, or a parameter _method. "reject" rejects
+        /// it; to permit /list.json, list it beside /list. "wider" treats it as what it matches, for an API that compares paths
+        /// exactly and ignores _method.
         similar: Similar = "reject", reload;
         /// %2F, %5C, %25 and %3B in a path. "reject" rejects the path; "data" keeps them in their segment, which {name} matches
         /// whole, for an API that splits a path at its slashes before it decodes it, once. With "data", here and below, a path is

@@ -12,9 +12,7 @@ section! {
     /// The paths of the token calls and of the pages.
     FlowSettings["service"] {
         /// "provider": the login, the consent and the token calls are here, and the API reads who calls. "guard": the API stays
-        /// the provider, keeps its own check and gets every credential as it came; see docs/guard.md. It verifies the API's token
-        /// calls and sets the defaults of service.flow ("api"), identity.forward_authorization (true) and operations.unlisted
-        /// (consumer, application and anonymous).
+        /// the provider, keeps its own check and gets every credential as it came. See docs/guard.md.
         role: Role = "provider", reload;
         /// The path of the token endpoint, under base_url only.
         path: String = "/service.oauth", reload;

@@ -10,12 +10,10 @@ use crate::{
 section! {
     /// The public listener: token endpoints, pages and protected calls.
     ListenSettings["listen"] {
-        /// One address or a list of addresses, each with a port. Loopback by default, so that nothing is public before you
-        /// decide it.
+        /// An address with a port, or a list of them. Loopback by default, so that nothing is public.
         #[serde(deserialize_with = "filled")] address: Vec<SocketAddr> = "127.0.0.1:8080", restart;
-        /// Worker threads, each with its own connections to the API. By default one for each processor that the CPU quota of the
-        /// cgroup allows, at most 4. A container without a quota sees every processor of its machine: write the number that it
-        /// may use.
+        /// Worker threads, each with its own connections to the API. A container without a CPU quota sees every processor of
+        /// its machine: write the number that it may use.
         workers: Option<NonZeroU16> [else "the processors of the quota, at most 4": 2], restart;
         /// SIGTERM: the time running requests may take to finish. The process supervisor should wait longer than this and
         /// drain_delay together.

@@ -51,10 +51,10 @@ section! {
         #[serde(deserialize_with = "size::<1, { 1024 * MIB }, _>")] form_bytes: usize = "1MiB", reload;
         /// Fields of such a form; 413 past it.
         form_fields: NonZeroU32 = 2_000, reload;
-        /// The memory of all these and their parsed parameters, in the whole process. One address (an IPv6 /64) gets a sixteenth
-        /// of it or eight times form_bytes, whichever is more, but at most a quarter. If there is no room, the form that has been
-        /// arriving for longest is dropped (503). Forms of the pages, at most 16 KiB each, have 16 MiB of their own, 256 KiB for
-        /// one address.
+        /// The memory of all these and their parsed parameters, in the whole process. One address (an IPv6 /64) gets a
+        /// sixteenth of it, or eight times form_bytes if that is more, but at most a quarter. If there is no room, the form
+        /// that has been arriving for longest is dropped (503). Forms of the pages, at most 16 KiB each, have 16 MiB of their
+        /// own, 256 KiB for one address.
         #[serde(deserialize_with = "size::<1, { 1024 * 1024 * MIB }, _>")] form_memory: usize = "64MiB", reload;
         /// For the whole head, and for the first byte of a new connection.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] head_timeout: Duration = "10s", reload;
@@ -70,15 +70,12 @@ section! {
         #[serde(deserialize_with = "duration::<1, DAY, _>")] tunnel_timeout: Duration = "10m", reload;
         /// For the TLS handshake.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] handshake_timeout: Duration = "10s", reload;
-        /// Connections at once. Past it each new one closes a waiting one: one that has ended, else one without a proof of the
-        /// address (an IPv6 /64) that has most, else an idle one. If all have a permitted request, a new one gets 503. Once more
-        /// than half are open, one address has at most a quarter, unless it is one of listen.trusted_proxies.
+        /// Connections at once. Past it each new one closes a waiting one, or gets 503: docs/health.md.
         connections: NonZeroU32 = 10_000, reload;
         /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
-        /// Requests being served at once; 503 past it. Then waiting requests that have proved nothing make room until they are a
-        /// quarter: the one that has waited longest of the address (an IPv6 /64) that has most is dropped. Anonymous and observed
-        /// calls take at most three quarters, and one address at most half as many as are left, or one.
+        /// Requests being served at once. Past it waiting requests that have proved nothing make room, or a new one gets 503:
+        /// docs/health.md.
         concurrent_requests: NonZeroU32 = 10_000, reload;
         /// Streams of one HTTP/2 connection; further requests wait at the caller.
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;

@@ -1,9 +1,9 @@
 //! The commands beside a running proxy.
 //!
-//! Promise (Signatures): `explain` rejects a request as the server would, for its time, a used nonce, its method or a state; if
-//! it cannot know, it says so. Also in `src/cli/signature/explain/tests.rs`.
-//! Promise (Permissions and identity): A revocation, a rotation and a disabled consumer or user take effect within a second, in
-//! every process that reaches the store; for records of `store.lookup` after `cache.ttl`. Open WebSockets stay open. Also in
+//! Promise (Signatures): `explain` rejects what the server would reject, and says what it cannot know. Also in
+//! `src/cli/signature/explain/tests.rs`.
+//! Promise (Permissions and identity): A revocation, a rotation and a disabled consumer or user take effect within a second in
+//! every process, for records of `store.lookup` after `cache.ttl`. Open WebSockets stay open. Also in
 //! `tests/acceptance/provider/sessions.rs`, `src/records/credentials/tests`.
 //! Promise (Storage and operation): A call signed with the previous secret during the grace period is marked in its log line and
 //! counted.

@@ -1,7 +1,7 @@
 //! `why`: the reasons of rejections, from the running process and from its log.
 //!
-//! Promise (Storage and operation): `why` gives the same reasons and advice for a consumer's rejections from the running process
-//! and from its log, and says what it cannot know.
+//! Promise (Storage and operation): `why` gives the same reasons and advice from the running process and from its log, and says
+//! what it cannot know.
 
 use serde_json::Value;
 

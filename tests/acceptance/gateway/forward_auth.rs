@@ -1,8 +1,8 @@
 //! Decisions for another proxy that forwards the requests itself.
 //!
-//! Promise (Storage and operation): Forward-auth permits and rejects the same requests as the public listener, and a signed
-//! request passes only on one of them; no request is verified without the whole body that its signature covers. Also in
-//! `tests/acceptance/gateway/described_bodies.rs`, `tests/acceptance/gateway/forward_auth/without_an_api.rs`.
+//! Promise (Storage and operation): Forward-auth permits the same requests as the public listener, each on one of them only,
+//! and none without the whole body that its signature covers. Also in `tests/acceptance/gateway/described_bodies.rs`,
+//! `tests/acceptance/gateway/forward_auth/without_an_api.rs`.
 
 mod descriptions;
 mod without_an_api;

@@ -1,7 +1,6 @@
 //! `service.role = "guard"`: the API stays the provider and keeps its own check.
 //!
-//! Promise (Signatures): Before an API that keeps its own check, a signed call and a request token call pass once, and every
-//! credential is forwarded unchanged.
+//! Promise (Signatures): Before an API that keeps its own check, each signed call passes once, with its credentials unchanged.
 
 use crate::support::{
     Application, Call, Consumer, Placement, Proxy, Reply, Token, Upstream,

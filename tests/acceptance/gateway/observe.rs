@@ -1,12 +1,11 @@
 //! Observe mode forwards, and never weakens what is enforced beside it.
 //!
-//! Promise (Permissions and identity): In observe mode every call is forwarded unchanged, except messages that two programs would
-//! frame differently, heads over their limits, bodies that do not arrive, and calls over a rate or in a brown-out; the log says
-//! what enforcing would reject.
+//! Promise (Permissions and identity): In observe mode calls are forwarded unchanged, unless they are over a rate or in a
+//! brown-out or break the framing of HTTP; the log says what enforcing would reject.
 //! Promise (Permissions and identity): While all calls are observed, the API's own flow continues, and its calls are not listed
 //! as calls that enforcing would reject.
-//! Promise (Permissions and identity): If some operations are enforced and others observed, no spelling of path or method that an
-//! API may take for an enforced one passes without a right signature. Also in `tests/attacks/routers.rs`.
+//! Promise (Permissions and identity): No spelling of path or method that an API may take for an enforced operation passes as
+//! an observed one. Also in `tests/attacks/routers.rs`.
 
 use crate::support::{
     Call, Placement, Proxy, Reply, Scene, Token, Upstream, call::FORM, legs::token_of, text::words,

@@ -2,9 +2,8 @@
 //!
 //! Promise (Permissions and identity): Every response to a right signature, and no other, announces the end of OAuth 1.0a to the
 //! consumers that the operator names.
-//! Promise (Flow and pages): With `sunset.new_grants = false` no call and no page gives out a request token or an access token,
-//! also of an
-//! API behind the guard, and existing access tokens go on; with `sunset.new_consumers = false` no page registers a consumer.
+//! Promise (Flow and pages): With `sunset.new_grants = false` no call and no page gives out a token, also of an API behind the
+//! guard, and existing access tokens go on; with `sunset.new_consumers = false` no page registers a consumer.
 //! Promise (Permissions and identity): A brown-out is checked after signature and nonce, affects only the named consumers, and
 //! ends by itself.
 

@@ -3,9 +3,9 @@
 //!
 //! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
 //!
-//! Promise (Flow and pages): axe-core finds no fault on any page, with contrast of level AAA, and AA in any colours of the
-//! operator, light or dark, at 320 to 1280 pixels, in both writing directions; the keyboard suffices, with and without
-//! JavaScript. Forced colours and print show all controls and links.
+//! Promise (Flow and pages): axe-core finds no fault on any page, light or dark, at 320 to 1280 pixels, in both writing
+//! directions, with contrast of level AAA, or AA in colours of the operator. The keyboard suffices. Forced colours and print
+//! show all controls.
 
 use std::{cell::RefCell, process::Stdio, time::Instant};
 

@@ -1,11 +1,11 @@
 //! The three-legged flow over sockets.
 //!
-//! Promise (Flow and pages): A request token is exchanged once, by its own consumer, with its own verifier, not for a disabled or
-//! removed user; the fifth wrong verifier makes it invalid. Also in `tests/store_contract/exchange.rs`.
+//! Promise (Flow and pages): A request token is exchanged once, by its own consumer, with its own verifier, for an enabled
+//! user; the fifth wrong verifier ends it. Also in `tests/store_contract/exchange.rs`.
 //! Promise (Flow and pages): Pages cannot be framed, run no script, are not cached, and escape every name. Also in
 //! `tests/acceptance/provider/pages_in_browser.rs`.
-//! Promise (Flow and pages): A decision is recorded once; the same decision sent again in the same session gets the same
-//! response. Also in `tests/acceptance/provider/pages_in_browser.rs`.
+//! Promise (Flow and pages): A decision is recorded once; sent again, it gets the same response. Also in
+//! `tests/acceptance/provider/pages_in_browser.rs`.
 //! Promise (Flow and pages): An out-of-band verifier is shown only to the user who agreed, and only until it is used.
 
 use std::{collections::HashSet, thread};

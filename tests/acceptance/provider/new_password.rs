@@ -4,8 +4,8 @@
 //! overwrites a password that was set meanwhile. Also in `tests/store_contract/sessions.rs`.
 //! Promise (Flow and pages): Users cannot choose a short or common password, or their name. Also in
 //! `src/provider/login/new_password.rs`.
-//! Promise (Flow and pages): After a login with a password that an operator set, a user can do nothing but choose another one
-//! or log out, unless the operator says that it is permanent.
+//! Promise (Flow and pages): After a login with a password that an operator set, a user can only choose another one or log out,
+//! unless it is permanent.
 
 use crate::support::{
     Call, Connection, Operator, Proxy, Upstream, User, Visitor,

@@ -1,7 +1,7 @@
 //! The parameters of the flow stand where libraries put them: some in the query or the form while the others are in the header.
 //!
-//! Promise (Signatures): Parameters of a token call may be in the query or the form, others in the header; equal copies count
-//! once, different ones are rejected.
+//! Promise (Signatures): Parameters of a token call may be in header, query or form; equal copies count once, different ones
+//! are rejected.
 
 use crate::support::{
     Call, Proxy, Upstream,

@@ -1,9 +1,9 @@
 //! Passwords that log in, and what the time of a login reveals.
 //!
-//! Promise (Signatures): Password hashes of other systems verify, within a cost limit for each, and for a login within a second
-//! for all; the first login replaces them. Also in `tests/store_contract/transfer.rs`, `src/provider/login/stored.rs`.
-//! Promise (Flow and pages): With local accounts a login takes the same time whether the name is unknown, local, imported or
-//! disabled. The program wipes its own copies of a password, also with `login.url`. Also in `src/provider/login/password.rs`.
+//! Promise (Signatures): Password hashes of other systems verify within a cost limit; the first login replaces them. Also in
+//! `tests/store_contract/transfer.rs`, `src/provider/login/stored.rs`.
+//! Promise (Flow and pages): A login takes the same time for an unknown, local, imported or disabled account. The program wipes
+//! its own copies of a password. Also in `src/provider/login/password.rs`.
 //! Promise (Flow and pages): One address, or IPv6 /64, takes at most a quarter of the password checks that may run or wait. Also
 //! in `tests/acceptance/provider/outside_login.rs`, `src/provider/login/pending_checks.rs`.
 

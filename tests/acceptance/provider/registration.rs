@@ -1,12 +1,12 @@
 //! Developers ask for consumers on a page, and manage them there.
 //!
-//! Promise (Flow and pages): A consumer that waits for approval, or was declined, is rejected as a disabled one; only an approval
-//! enables it, no command, import or form. Also in `tests/store_contract/consumers.rs`.
-//! Promise (Flow and pages): In no mode of `registration` a consumer has a sensitive permission that no operator has approved. A
-//! secret is shown once, users have bounds over all replicas, and each form is valid for one session, consumer, act and
-//! state. An approval is of the callbacks that the operator saw. Also in `tests/store_contract/registrations.rs`.
-//! Promise (Flow and pages): With `registration.own_token` only the owner of an enabled consumer makes an access token of it for
-//! their own account, by a form that makes one.
+//! Promise (Flow and pages): A consumer that waits for approval, or was declined, is disabled; only an approval enables it.
+//! Also in `tests/store_contract/consumers.rs`.
+//! Promise (Flow and pages): A registered consumer has a sensitive permission only after an operator's approval. A secret is
+//! shown once, users have bounds over all replicas, and each form is valid for one session, consumer, act and state. An
+//! approval is of the callbacks that the operator saw. Also in `tests/store_contract/registrations.rs`.
+//! Promise (Flow and pages): With `registration.own_token` only the owner of an enabled consumer makes an access token, for
+//! their own account.
 
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
 //! Access tokens that ended long ago.
 //!
-//! Promise (Storage and operation): Access tokens that ended are removed after `tokens.keep_expired`, each once for all
-//! processes; their calls stay rejected, and no backup or application makes one valid again. Also in
-//! `tests/store_contract/upkeep.rs`.
+//! Promise (Storage and operation): Access tokens that ended are removed after `tokens.keep_expired`; no backup or application
+//! makes one valid again. Also in `tests/store_contract/upkeep.rs`.
 
 use serde_json::json;
 

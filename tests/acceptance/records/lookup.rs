@@ -1,7 +1,7 @@
 //! Records that an application of the provider keeps, and that are looked up at `store.lookup.url`.
 //!
-//! Promise (Permissions and identity): A record of the application that is not exactly the requested one, or has no secret, is
-//! not used. An invalid response causes 503, never 401, and the log names its cause.
+//! Promise (Permissions and identity): A record of the application is used only if it is exactly the requested one and has a
+//! secret. An invalid response causes 503, never 401.
 
 use serde_json::{Value, json};
 

@@ -2,10 +2,10 @@
 //!
 //! Promise (Permissions and identity): While the store cannot be reached, no credential is used longer than
 //! `cache.stale_if_error`. Also in `src/records/credentials/tests`.
-//! Promise (Permissions and identity): With PostgreSQL, only one of several identical requests to all replicas passes, also after
-//! a failover, and none without a recorded nonce. Also in `tests/store_contract/shared_nonces.rs`.
-//! Promise (Permissions and identity): With `nonce.url`, only one of several identical requests to all replicas passes, also
-//! while PostgreSQL is down; after a Redis was emptied, signed requests get 503 for the window. Also in
+//! Promise (Permissions and identity): With PostgreSQL, one of several identical requests to all replicas passes, also after a
+//! failover. Also in `tests/store_contract/shared_nonces.rs`.
+//! Promise (Permissions and identity): With `nonce.url`, one of several identical requests to all replicas passes, also while
+//! PostgreSQL is down; after a Redis was emptied, signed requests get 503 for the window. Also in
 //! `tests/store_contract/shared_nonces.rs`, `tests/store_contract/redis.rs`.
 //! Promise (Permissions and identity): When an engine is out of space, requests get 503 and are not forwarded, and no recorded
 //! data is lost. Also in `tests/faults/disk.rs`.

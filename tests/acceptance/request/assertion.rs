@@ -1,11 +1,10 @@
 //! The identity assertion, verified by the code of `docs/assertion.md` as an API would do it.
 //!
-//! Promise (Permissions and identity): With `identity.assertion.header`, every call of a consumer or a logged-in user has an
-//! assertion that APIs verify with public keys, in Python, JavaScript and Ruby. They reject one for another audience, method,
-//! path or purpose, an expired or changed one, and one with an unknown key. A caller's own assertion is dropped. Also in
-//! `src/request/identity/keys.rs`.
+//! Promise (Permissions and identity): APIs in Python, JavaScript and Ruby verify the assertion of each call with public keys,
+//! and reject one that is expired, changed, or for another audience, request or purpose. A caller's own assertion is dropped.
+//! Also in `src/request/identity/keys.rs`.
 //! Promise (Permissions and identity): With `bind = "none"` no assertion is used longer than a second after a revocation or a
-//! change of permissions or key.
+//! change.
 
 mod exchange;
 mod keys;

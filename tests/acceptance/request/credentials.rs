@@ -2,8 +2,8 @@
 //!
 //! Promise (Permissions and identity): The API gets the credentials of a call only if the operator wants it, and then unchanged.
 //! A body hash is always verified.
-//! Promise (Permissions and identity): No spelling by which PHP, Rack, Express or ASP.NET find a protocol parameter, and no
-//! charset of a form, takes unverified credentials past the decision.
+//! Promise (Permissions and identity): No spelling or charset by which a framework finds a protocol parameter takes unverified
+//! credentials past the decision.
 
 use crate::support::{
     Call, Placement, Scene,

@@ -1,8 +1,8 @@
 //! A launch that a browser posts for its user and that fails ends on a page for a person, which only the named sites may frame,
 //! or, under a right signature, at the platform; it never leads to another address.
 //!
-//! Promise (Permissions and identity): A launch in a browser that fails ends on a page with the same words for every failure, the
-//! only page that may be framed, by the named sites. Also in `tests/deploy/lti.rs`.
+//! Promise (Permissions and identity): A failed launch in a browser ends on one page for every failure, the only page that the
+//! named sites may frame. Also in `tests/deploy/lti.rs`.
 //! Promise (Permissions and identity): A failed launch leads only to an address on a named site that a right signature covers.
 //! Also in `src/request/policy/operations/frame_ancestors.rs`.
 

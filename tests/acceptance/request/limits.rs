@@ -2,11 +2,10 @@
 //!
 //! Promise (Replay): When the window is full or lost, signed requests get 503, unless `nonce.on_lost = "accept"`; no nonce is
 //! evicted. Also in `tests/acceptance/run/restarts.rs`.
-//! Promise (Replay): A consumer cannot fill the store with request tokens: at most `limits.request_tokens_per_consumer` can still
-//! be exchanged, and undecided ones are deleted after their end. Token calls count for `limits.requests_per_consumer`. Also in
-//! `tests/store_contract/flow.rs`, `tests/store_contract/upkeep.rs`.
-//! Promise (HTTP): The memory for bodies and parameters of unverified requests is bounded for all callers together, and no single
-//! address can use it up. Also in `tests/attacks/memory.rs`, `src/wire/server/caller/buffered/tests.rs`.
+//! Promise (Replay): A consumer cannot fill the store with request tokens (`limits.request_tokens_per_consumer`); token calls
+//! count for its rate. Also in `tests/store_contract/flow.rs`, `tests/store_contract/upkeep.rs`.
+//! Promise (HTTP): The memory for bodies and parameters of unverified requests is bounded, and no single address can use it up.
+//! Also in `tests/attacks/memory.rs`, `src/wire/server/caller/buffered/tests.rs`.
 
 use crate::support::{
     Answer, Call, Connection, Placement, Proxy, Scene, Upstream, Visitor,

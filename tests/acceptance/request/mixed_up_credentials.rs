@@ -1,8 +1,7 @@
 //! Credentials valid for one purpose do not pass for another: tokens of one kind for the other, keys of one method for
 //! another's, and a changed request for the one that was signed.
 //!
-//! Promise (Signatures): Credentials work only for their purpose: a token of another kind or consumer, a key of another method,
-//! and a public key as a secret are rejected. Also in `src/request/verify/tests.rs`.
+//! Promise (Signatures): Credentials work only for their purpose, consumer and method. Also in `src/request/verify/tests.rs`.
 
 use crate::support::{
     Call, Caller, Proxy, Scene, Token, Upstream,

@@ -1,7 +1,7 @@
 //! The probes, and conditions that an operator has to notice before consumers call: in `/readyz`, the metrics and the log.
 //!
-//! Promise (Storage and operation): A full nonce window, a full disk and a missing key are in `/readyz` with cause and start, in
-//! a metric, and in the log at the beginning and at the end, within two seconds. Also in `tests/faults/disk.rs`.
+//! Promise (Storage and operation): A full nonce window, a full disk and a missing key are in `/readyz`, a metric and the log
+//! within two seconds. Also in `tests/faults/disk.rs`.
 
 use rustix::process::Signal;
 

@@ -2,10 +2,10 @@
 //!
 //! Promise (Storage and operation): No log line contains a secret, a query string, a form, a verifier, or more than 8 characters
 //! of a token, at any level and on any store.
-//! Promise (Storage and operation): Every request has an id, in its log line and in the `X-Request-Id` that the API gets; a
-//! caller's own is dropped unless a trusted proxy sent it.
-//! Promise (Storage and operation): No caller can add a metric or a label; a consumer has series after its first right
-//! signature, for at most 1,000 consumers. Also in `tests/deploy/metrics.rs`.
+//! Promise (Storage and operation): Every request has an id, in its log line and for the API; a caller's own is dropped unless
+//! a trusted proxy sent it.
+//! Promise (Storage and operation): No caller can add a metric or a label; at most 1,000 consumers have series, after a right
+//! signature. Also in `tests/deploy/metrics.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

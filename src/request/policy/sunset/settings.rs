@@ -18,11 +18,9 @@ section! {
     /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls
     /// announce it.
     SunsetSettings["sunset"] {
-        /// false: developers can no longer ask for consumers (mode=register), and token calls of unknown ones get this as advice.
-        /// Operators can register them: the clients of OAuth 2 are consumers too.
+        /// false: developers can no longer ask for consumers (mode=register); operators can still register them.
         new_consumers: bool = true, reload;
-        /// false: tokens are no longer given out for OAuth 1.0a: request token calls, access token calls and the consent page say
-        /// so. Access tokens that consumers have go on, also in the exchange.
+        /// false: no tokens are given out for OAuth 1.0a. Access tokens that consumers have go on, also in the exchange.
         new_grants: bool = true, reload;
         /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not
         /// later than date.

@@ -28,51 +28,50 @@ const HEAD: &str = "\
 const PAGE_HEAD: &str = "\
 # Configuration
 
-Every key, the value that holds where it is not written, and whether a change takes effect at SIGHUP or at a restart. This page and
-[config.example.toml](../config.example.toml), a whole configuration of the defaults, are written from the code. The one key that must be
-written is `upstream.api_url`, unless `forward_auth.listen` is set. `countersign check` reports every mistake at once.
+Each line has a key with its default or, where the brackets say the default, with an example. A change takes effect at SIGHUP, except of keys marked *restart*.
+This page and [config.example.toml](../config.example.toml), a whole configuration of the defaults, are written from the code. Only `upstream.api_url` must be
+written, unless `forward_auth.listen` is set. `countersign check` reports every mistake at once.
 
-An editor with a language server for TOML (Taplo; in Visual Studio Code the extension Even Better TOML) completes the keys, shows what they mean, and marks
-unknown keys and wrong values while you write: it reads [config.schema.json](../config.schema.json), which `#:schema` in the file's first lines names.
-The name is a URL, an absolute path, or a path from the directory of the file. `countersign check --schema >config.schema.json` writes the schema of the
-program that you run; the Debian package has it as `/usr/share/doc/countersign/examples/config.schema.json`.
+An editor with a language server for TOML (Taplo; in Visual Studio Code the extension Even Better TOML) completes and checks keys by
+[config.schema.json](../config.schema.json), which `#:schema` in the first line of the file names: as a URL, an absolute path, or a path from the directory of the file.
+`countersign check --schema >config.schema.json` writes the schema of the program that you run; the Debian package has it as `/usr/share/doc/countersign/examples/config.schema.json`.
 
 - Durations are `\"500ms\"`, `\"300s\"`, `\"10m\"`, `\"12h\"`, `\"7d\"`; sizes `\"64B\"`, `\"32KiB\"`, `\"1MiB\"`; rates `\"10 per 15m\"`.
-- Relative paths belong to the directory of the configuration file; those in variables too. If `COUNTERSIGN_DATA` is set, as in the container
+- Relative paths belong to the directory of the configuration file. If `COUNTERSIGN_DATA` is set, as in the container
   image, a relative `store.url` or `nonce.path` belongs to the directory that it names.
-- Any key can also come from the environment, which overrides the file: `COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080` sets `listen.address`. With
-  `_FILE` after the name the value is the content of the file that the variable names. If a key's own name ends in `_file`, the variable sets that
-  key, and no file is read for it. `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list: `[{ path = \"/members/{id}\" }]`.
+- An environment variable overrides the file: `COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080` sets `listen.address`. With
+  `_FILE` after the name the value is the content of the file that the variable names; if a key's own name ends in `_file`, the variable sets that
+  key. `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list: `[{ path = \"/members/{id}\" }]`.
 ";
 
 /// The text of `docs/configuration.md`.
 pub(super) fn page() -> String {
-    let joined = |doc: &[&str]| paragraph(doc).replace('|', "\\|");
     let mut text = PAGE_HEAD.to_owned();
     let mut written = "";
     for section in SECTIONS {
-        let (name, about) = (section.name, joined(section.doc));
+        let (name, about) = (section.name, paragraph(section.doc));
         let list = if section.list { " (a list)" } else { "" };
         if std::mem::replace(&mut written, name) != name {
-            let _ = write!(
-                text,
-                "\n## {name}{list}\n\n{about}\n\n| key | default | change by | meaning |\n|---|---|---|---|\n"
-            );
+            let _ = write!(text, "\n## {name}{list}\n\n{about}\n\n");
         }
         for key in section.keys {
-            let default = match key.unwritten {
-                Unwritten::Default(value) => format!("`{}`", joined(&[value]).replace(",]", "]")),
-                Unwritten::Required { example, .. } => format!("required, such as `{example}`"),
-                Unwritten::Absent(words, example) => {
-                    format!("{words}; such as `{}`", joined(&[example]))
-                }
+            let (value, note) = match key.unwritten {
+                Unwritten::Default(value) => (value, None),
+                Unwritten::Required { example, .. } => (example, Some("required".to_owned())),
+                Unwritten::Absent(words, example) => (example, Some(format!("default: {words}"))),
             };
-            let when = key.when.replace("reload", "SIGHUP");
+            let value = paragraph(&[value]).replace(",]", "]");
+            let fixed = (key.when == "restart").then(|| "*restart*".to_owned());
+            let notes = Vec::from_iter(note.into_iter().chain(fixed)).join("; ");
+            let notes = match notes.as_str() {
+                "" => notes,
+                _ => format!(" ({notes})"),
+            };
             let _ = writeln!(
                 text,
-                "| `{}` | {default} | {when} | {} |",
+                "- `{} = {value}`{notes}. {}",
                 key.name,
-                joined(key.doc)
+                paragraph(key.doc)
             );
         }
     }

@@ -1,8 +1,7 @@
 //! Descriptions that are incomplete, or can be read in two ways.
 //!
-//! Promise (Storage and operation): An incomplete or ambiguous description is rejected, and the field is named; a permission has
-//! every identity header. The request id, the trace and the user in a description are not trusted. Also in
-//! `tests/deploy/traces.rs`.
+//! Promise (Storage and operation): An incomplete or ambiguous description is rejected, and the field is named; a permission
+//! has every identity header. Request id, trace and user of a description are not trusted. Also in `tests/deploy/traces.rs`.
 
 use super::*;
 

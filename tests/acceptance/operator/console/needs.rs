@@ -1,7 +1,7 @@
 //! Which consumers need attention, and which need nobody any more.
 //!
-//! Promise (Console): A consumer leaves the list of those that need attention when a later call of it is accepted, or when it is
-//! disabled or enabled; a mistake in some calls only stays for 26 hours. Also in `src/operator/reasons/after.rs`.
+//! Promise (Console): A consumer leaves the list of those that need attention after an accepted call, or when it is disabled or
+//! enabled; a mistake in some calls only stays for 26 hours. Also in `src/operator/reasons/after.rs`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Why calls are rejected, and what to tell the developer of their consumer.
 //!
-//! Promise (Console): Rejections of other callers do not replace the last rejections of a registered consumer; each one says
-//! whether a right signature proves its consumer. Also in `src/telemetry/calls/rejections/tests.rs`.
+//! Promise (Console): Rejections of other callers do not replace those of a registered consumer; each says whether a right
+//! signature proves its consumer. Also in `src/telemetry/calls/rejections/tests.rs`.
 //! Promise (Console): In the grace period of a previous secret, wrong signatures are diagnosed under both secrets, and no page
 //! says that it is not accepted.
 

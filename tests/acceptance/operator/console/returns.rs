@@ -1,7 +1,6 @@
 //! The ways back: from a question to the page that led to it, and from a review to its form.
 //!
-//! Promise (Console): Cancel, and a finished change, lead back to the page from which a change began. A review leads back to its
-//! form with the typed values.
+//! Promise (Console): Cancel and a finished change lead back to the page before, a review to its form with the typed values.
 
 use super::*;
 

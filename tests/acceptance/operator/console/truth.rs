@@ -1,7 +1,7 @@
 //! Statements of the console under failure: each is true of the state that it is about, and gone when that is.
 //!
-//! Promise (Console): While the API does not answer, the overview says so first, with cause and time; rejections and latency are
-//! of the answered calls. Also in `src/operator/admin/console/calls/minute.rs`.
+//! Promise (Console): While the API does not answer, the overview says so first; rejections and latency are of the answered
+//! calls. Also in `src/operator/admin/console/calls/minute.rs`.
 //! Promise (Console): Each statement about a record is on its page only while it is true.
 //! Promise (Console): Each kept call has a page with its path, reason, proof, token and base strings, to which every row leads.
 //! Promise (Console): The audit page has the values before and after each change, starts, and changes of the configuration, by

@@ -1,9 +1,8 @@
 //! Failed logins, and the pauses that they cause.
 //!
-//! Promise (Flow and pages): Failed logins are limited for each pair of account and address (`login.max_failures`), and at ten
-//! times that for an address; no header, other spelling of the name, or other process on PostgreSQL evades this, and a caller at
-//! another address cannot lock a user out. Also in `tests/acceptance/records/shared_nonces.rs`,
-//! `src/provider/login/throttle/tests.rs`.
+//! Promise (Flow and pages): Failed logins are limited for each pair of account and address, and for each address; no header,
+//! spelling or other process evades this, and a caller at another address cannot lock a user out. Also in
+//! `tests/acceptance/records/shared_nonces.rs`, `src/provider/login/throttle/tests.rs`.
 
 use super::*;
 

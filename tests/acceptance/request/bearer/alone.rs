@@ -1,8 +1,8 @@
 //! The exchange without a user.
 //!
-//! Promise (Permissions and identity): A call that a consumer signs without a token gets a Bearer token only if an operation
-//! admits such calls of this consumer; the token is the consumer's own, has none but the permissions of these operations, and is
-//! rejected within a second, on every replica, after the consumer was disabled or removed. Also in `tests/attacks/exchange.rs`.
+//! Promise (Permissions and identity): A consumer without a token gets a Bearer token only if an operation admits its calls,
+//! with the permissions of these operations alone; the token ends within a second with its consumer. Also in
+//! `tests/attacks/exchange.rs`.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 

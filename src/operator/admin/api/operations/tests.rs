@@ -1,7 +1,7 @@
 //! Writes the OpenAPI document from the rows, and compares its schemas with what serde writes.
 //!
-//! Promise (Storage and operation): Every text and list of a record has a limit, the same in commands, the admin API, the console
-//! and imports, which the OpenAPI document has. Also in `src/operator/manage/record_fields.rs`.
+//! Promise (Storage and operation): Every text and list of a record has one limit in commands, the admin API, the console and
+//! imports. Also in `src/operator/manage/record_fields.rs`.
 
 use std::{fs, path::Path, sync::Arc};
 
