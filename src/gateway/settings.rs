@@ -31,7 +31,7 @@ section! {
     /// The service's path conventions, on protected paths only.
     #[derive(Copy)]
     ConventionSettings["paths"] {
-        /// "log" or "enforce" (400, naming the rule) rules a machine can check; off, since an existing API has its paths already.
+        /// "log" or "enforce" (400, naming the rule) rules that a machine can check.
         policy: Conventions = "off", reload;
     }
 }

@@ -155,10 +155,7 @@ fn a_promise_is_a_plain_sentence_in_one_group() {
     let mut sentences = BTreeSet::new();
     for promise in all_promises() {
         let (sentence, path) = (promise.sentence, &promise.files[0]);
-        assert!(
-            sentence.ends_with('.'),
-            "{path}: {sentence}"
-        );
+        assert!(sentence.ends_with('.'), "{path}: {sentence}");
         assert!(
             sentences.insert(sentence.clone()),
             "{path}: {sentence} is there twice"

@@ -1,7 +1,7 @@
 //! Providers whose SDKs walk the whole flow.
 //!
-//! Promise (Signatures): The clients named in [migrating](migrating.md#clients-of-well-known-providers) work unchanged on the
-//! files in `deploy/providers`. Also in `tests/providers/wikis.rs`, `tests/providers/shops.rs`, `tests/providers/tools.rs`.
+//! Promise (Signatures): The clients named in [deploy/providers](../deploy/providers/README.md) work unchanged on its files.
+//! Also in `tests/providers/wikis.rs`, `tests/providers/shops.rs`, `tests/providers/tools.rs`.
 
 use serde_json::{Value, json};
 

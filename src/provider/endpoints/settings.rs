@@ -15,7 +15,7 @@ use crate::{
 section! {
     /// The response with an access token.
     TokenResponseSettings["tokens"] {
-        /// The user id's name in the access token response, for consumers that look for another name.
+        /// The user id's name in the access token response.
         user_id_parameter: String = "user_id", reload;
         /// The same for the user's name.
         screen_name_parameter: String = "screen_name", reload;
@@ -23,16 +23,16 @@ section! {
         /// "fullname=display_name". Every consumer that users authorize gets them.
         #[serde(deserialize_with = "distinct")] profile: Vec<ProfileParameter> = [], reload;
         /// The exchange gives out the same token again if the user has allowed the consumer one with the same permissions, and
-        /// half of its life is left. Programs that share the consumer's key then share the token, and end it together.
+        /// half of its life is left. Programs that share the consumer's key then share the token.
         reuse: bool = false, reload;
     }
 }
 
 section! {
-    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next
-    /// gateway. See docs/leaving.md.
+    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068). See
+    /// docs/leaving.md.
     ExchangeSettings["exchange"] {
-        /// The recipient: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
+        /// The recipient: the claim aud. It needs identity.assertion.key_files.
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
         /// The lifetime of such a token, at most that of the token that signs.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] ttl: Duration = "15m", reload;

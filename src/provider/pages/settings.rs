@@ -36,8 +36,8 @@ section! {
     /// The question to users whether a consumer may act for them.
     #[derive(Copy)]
     ConsentSettings["consent"] {
-        /// "never": asked each time; "same": a logged-in user who has a valid token of the consumer with the same permissions or
-        /// more goes back without the question. docs/pages.md has the exceptions.
+        /// "never": asked each time; "same": a logged-in user who has a valid token of the consumer with the same permissions
+        /// or more is not asked again. docs/pages.md has the exceptions.
         remember: Remember = "never", reload;
     }
 }

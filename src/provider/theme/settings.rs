@@ -33,14 +33,13 @@ section! {
         stylesheet: Option<PathBuf> [else "none": "pages.css"], reload;
         /// The terms of use; every page links to them.
         terms_url: Option<WebUrl> [else "none": "https://example.com/terms"], reload;
-        /// The page on the use of users' data; every page links there.
+        /// The page on users' data; every page links there.
         privacy_url: Option<WebUrl> [else "none": "https://example.com/privacy"], reload;
         /// A page with help; every page links there.
         help_url: Option<WebUrl> [else "none": "https://example.com/help"], reload;
         /// The page on which users replace a forgotten password; the login page links there.
         recovery_url: Option<WebUrl> [else "none": "https://example.com/forgot"], reload;
-        /// The language of the texts of `[[permission]]` below. Screen readers read them in this language on pages in another
-        /// one.
+        /// The language of the texts of `[[permission]]` below. Screen readers use it on pages in another language.
         permission_language: Option<Language> [else "not known": "en"], reload;
         /// A directory of Fluent files named after languages, such as fr.ftl: each replaces messages of its language, or adds
         /// the language. See docs/pages.md.

@@ -21,13 +21,13 @@ use crate::{
 section! {
     /// The storage of consumers, users and tokens.
     StoreSettings["store"] {
-        /// "sqlite": one file, no server. "postgres": a server of PostgreSQL, which other machines can share.
+        /// "sqlite": one file. "postgres": a server of PostgreSQL, which other machines can share.
         backend: StoreBackend = "sqlite", restart;
         /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is
         /// encrypted and the certificate checked unless the server is on this machine. See docs/stores.md.
         url: StoreUrl = "countersign.db", restart;
         /// The file of a 32-byte key that encrypts secrets at rest, or a list: the first key encrypts, all decrypt, and
-        /// countersign rekey encrypts everything again. Without it a copy of the store is a copy of every secret.
+        /// countersign rekey encrypts everything again.
         #[serde(default, deserialize_with = "distinct")]
         encryption_key_file: Vec<PathBuf> [else "none": "store.key"], restart;
     }

@@ -64,7 +64,7 @@ section! {
         /// The time for which the API may be silent after the head of a response, such as between the events of a stream. Then
         /// the response ends, with the verdict gateway_timeout.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] silence_timeout: Duration = "5m", reload;
-        /// The time to keep an unused connection: less than the API's own, or requests meet connections that just closed.
+        /// The time to keep an unused connection: less than the API's own.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
         /// The age at which an unused connection is closed, less up to a tenth, so that another address of the host takes effect.
         /// A connection over HTTP/2 then gets no further requests.
@@ -80,8 +80,8 @@ section! {
         header_case: HeaderCase = "title", reload;
         /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
         host: UpstreamHost = "public", reload;
-        /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links, and
-        /// X-Forwarded-Prefix if the prefix of a public URL was taken off and api_url has no path.
+        /// Sets X-Forwarded-For, -Proto and -Host, and X-Forwarded-Prefix if the prefix of a public URL was taken off and
+        /// api_url has no path.
         forwarded: bool = true, reload;
         /// Header fields of callers that are dropped, in every spelling that an API may take for them: they could make it undo
         /// the decision, or believe an identity, an address or a certificate. "*" at the end matches any rest. A list replaces

@@ -40,7 +40,7 @@ section! {
 }
 
 section! {
-    /// A JWT, which only countersign can make, that tells the API who calls; see docs/assertion.md. Anonymous calls have none.
+    /// A JWT that tells the API who calls; see docs/assertion.md.
     AssertionSettings["identity.assertion"] {
         /// The field that has it. A caller's own is dropped, as are the names above.
         #[serde(default, deserialize_with = "optional")] header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;

@@ -11,7 +11,7 @@ use crate::{
 section! {
     /// The proxies in front.
     ProxySettings["listen"] {
-        /// Networks whose forwarded fields count; none by default, because callers can send these fields too.
+        /// Networks whose forwarded fields count: callers can send these fields too.
         #[serde(deserialize_with = "distinct")] trusted_proxies: Vec<IpNet> = [], reload;
         /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The
         /// other family is dropped from every caller.
@@ -24,7 +24,7 @@ section! {
     ServiceSettings["service"] {
         /// The public origin of the token endpoints and pages. https unless its host is loopback.
         base_url: Option<Origin> [else "the listener, if it is loopback": "https://auth.example.com"], reload;
-        /// Lets base_url be http on a host that is not loopback: passwords and session cookies then cross the network in clear.
+        /// Lets base_url be http on a host that is not loopback: passwords and cookies then cross the network in clear.
         allow_http: bool = false, reload;
         /// The URLs, a path prefix allowed, for which consumers sign protected calls. The signature's origin is taken from here,
         /// never from the request.

@@ -38,7 +38,7 @@ section! {
         /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous";
         /// "nobody" is the empty list.
         unlisted: Option<Unlisted> [else "consumer, application and anonymous where service.role is \"guard\"; else consumer while there is no [[operation]], else \"nobody\"": ["consumer", "application"]], reload;
-        /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
+        /// The status of a call that is not permitted: 404 hides whether the path exists.
         forbidden_status: u16 = 404, reload;
     }
 }

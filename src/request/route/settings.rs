@@ -19,8 +19,8 @@ section! {
         /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client
         /// libraries expect.
         aliases: bool = true, reload;
-        /// Who responds at these paths and the further ones: "here", or "api", whose own flow then continues. Requests to it are
-        /// forwarded whatever their signature, unless an operation lists the path.
+        /// Who responds at these paths and the further ones: "here", or "api", whose own flow then continues. Requests to it
+        /// are forwarded with any signature, unless an operation lists the path.
         flow: Option<FlowAt> [else "\"here\"; \"api\" where service.role is \"guard\", or signature.enforcement is \"observe\" and the API has the host of base_url": "here"], reload;
         /// Further paths of the request token call, under base_url. An entry may have a required query, beside which other
         /// parameters may stand; other requests to its path go to the API.

@@ -28,7 +28,7 @@ section! {
         default_dialect: Dialect = "rfc5849", reload;
         /// The token calls also accept the base string and key of the service's own description.
         accept_description: bool = true, reload;
-        /// "observe" verifies, counts and logs, but lets protected calls through: for the weeks before switching on.
+        /// "observe" verifies, counts and logs, but lets protected calls through.
         enforcement: Enforcement = "enforce", reload;
         /// The help in a response to a wrong signature: "off" (none, and no page for developers), "hint" (the known mistake that
         /// would match), "full" (also the base string computed here).
@@ -57,7 +57,7 @@ section! {
     TokenSettings["tokens"] {
         /// The time to approve a request token, and the same time again to exchange it.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] request_ttl: Duration = "10m", reload;
-        /// Access tokens expire this long after issue; "never" is usual for OAuth 1.0a.
+        /// Access tokens expire this long after issue.
         access_ttl: Lifetime = "never", reload;
         /// Unused access tokens expire after this.
         access_idle: Lifetime = "never", reload;

@@ -72,7 +72,7 @@ section! {
         #[serde(deserialize_with = "duration::<1, DAY, _>")] handshake_timeout: Duration = "10s", reload;
         /// Connections at once. Past it each new one closes a waiting one, or gets 503: docs/health.md.
         connections: NonZeroU32 = 10_000, reload;
-        /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
+        /// Connections at once from one address (an IPv6 /64); only without a proxy in front.
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
         /// Requests being served at once. Past it waiting requests that have proved nothing make room, or a new one gets 503:
         /// docs/health.md.

@@ -15,8 +15,7 @@ use crate::{
 };
 
 section! {
-    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls
-    /// announce it.
+    /// The planned end of OAuth 1.0a, which responses to rightly signed calls announce; see docs/leaving.md.
     SunsetSettings["sunset"] {
         /// false: developers can no longer ask for consumers (mode=register); operators can still register them.
         new_consumers: bool = true, reload;
@@ -35,7 +34,7 @@ section! {
 }
 
 section! {
-    /// A brown-out: for a planned time, rightly signed calls get 503 with Retry-After, so that consumers that still sign notice.
+    /// A brown-out: for a planned time, rightly signed calls get 503 with Retry-After.
     BrownOutSettings["sunset.brownout", list] {
         /// The beginning.
         from: WrittenTime [required: "2027-02-01T09:00:00Z"], reload;

@@ -28,13 +28,13 @@ const HEAD: &str = "\
 const PAGE_HEAD: &str = "\
 # Configuration
 
-Each line has a key with its default or, where the brackets say the default, with an example. A change takes effect at SIGHUP, except of keys marked *restart*.
+Each key has its default, or after `#` an example. A change takes effect at SIGHUP; a key marked *restart* needs one.
 This page and [config.example.toml](../config.example.toml), a whole configuration of the defaults, are written from the code. Only `upstream.api_url` must be
-written, unless `forward_auth.listen` is set. `countersign check` reports every mistake at once.
+written, unless `forward_auth.listen` is set.
 
-An editor with a language server for TOML (Taplo; in Visual Studio Code the extension Even Better TOML) completes and checks keys by
-[config.schema.json](../config.schema.json), which `#:schema` in the first line of the file names: as a URL, an absolute path, or a path from the directory of the file.
-`countersign check --schema >config.schema.json` writes the schema of the program that you run; the Debian package has it as `/usr/share/doc/countersign/examples/config.schema.json`.
+An editor with a language server for TOML (Taplo; Even Better TOML in Visual Studio Code) completes and checks keys by
+[config.schema.json](../config.schema.json), which `#:schema` in the first line of the file names by a URL or a path.
+`countersign check --schema >config.schema.json` writes the schema; the Debian package has it as `/usr/share/doc/countersign/examples/config.schema.json`.
 
 - Durations are `\"500ms\"`, `\"300s\"`, `\"10m\"`, `\"12h\"`, `\"7d\"`; sizes `\"64B\"`, `\"32KiB\"`, `\"1MiB\"`; rates `\"10 per 15m\"`.
 - Relative paths belong to the directory of the configuration file. If `COUNTERSIGN_DATA` is set, as in the container
@@ -55,10 +55,13 @@ pub(super) fn page() -> String {
             let _ = write!(text, "\n## {name}{list}\n\n{about}\n\n");
         }
         for key in section.keys {
-            let (value, note) = match key.unwritten {
-                Unwritten::Default(value) => (value, None),
-                Unwritten::Required { example, .. } => (example, Some("required".to_owned())),
-                Unwritten::Absent(words, example) => (example, Some(format!("default: {words}"))),
+            let (mark, value, note) = match key.unwritten {
+                Unwritten::Default(value) => ("", value, None),
+                Unwritten::Required { example, .. } => ("#", example, Some("required".to_owned())),
+                Unwritten::Absent("none", example) => ("#", example, None),
+                Unwritten::Absent(words, example) => {
+                    ("#", example, Some(format!("default: {words}")))
+                }
             };
             let value = paragraph(&[value]).replace(",]", "]");
             let fixed = (key.when == "restart").then(|| "*restart*".to_owned());
@@ -69,7 +72,7 @@ pub(super) fn page() -> String {
             };
             let _ = writeln!(
                 text,
-                "- `{} = {value}`{notes}. {}",
+                "- `{mark}{} = {value}`{notes}. {}",
                 key.name,
                 paragraph(key.doc)
             );
