@@ -2,6 +2,7 @@
 
 use std::{
     net::IpAddr,
+    ops::Deref,
     sync::{Arc, OnceLock},
 };
 
@@ -29,6 +30,18 @@ use crate::{
 pub struct AccessCredentials {
     /// The consumer that it belongs to.
     pub consumer: Arc<ConsumerCredentials>,
+    facts: AccessFacts,
+    values: Option<FieldValues>,
+    states: KeyStates,
+    /// The states under the consumer's previous secret.
+    previous_states: OnceLock<Box<KeyStates>>,
+    last_use: LastUse<Option<IpAddr>>,
+    stamp: Stamp,
+}
+
+/// What the record of an access token says; all else is made from it.
+#[derive(Debug, PartialEq)]
+pub struct AccessFacts {
     /// The identifier.
     pub token: Box<str>,
     /// The shared secret.
@@ -43,12 +56,14 @@ pub struct AccessCredentials {
     pub expires_at: Option<UnixTime>,
     /// It was revoked.
     pub is_revoked: bool,
-    values: Option<FieldValues>,
-    states: KeyStates,
-    /// The states under the consumer's previous secret.
-    previous_states: OnceLock<Box<KeyStates>>,
-    last_use: LastUse<Option<IpAddr>>,
-    stamp: Stamp,
+}
+
+impl Deref for AccessCredentials {
+    type Target = AccessFacts;
+
+    fn deref(&self) -> &AccessFacts {
+        &self.facts
+    }
 }
 
 impl AccessCredentials {
@@ -66,9 +81,8 @@ impl AccessCredentials {
         let of_consumer = |permission| consumer.permissions.iter().find(|own| *own == permission);
         let granted = token.permissions.iter().filter_map(of_consumer).cloned();
         let granted: Box<[Permission]> = granted.collect();
-        Self {
-            values: FieldValues::new(Some(&token.user), &consumer.key, &granted).ok(),
-            consumer,
+        let values = FieldValues::new(Some(&token.user), &consumer.key, &granted).ok();
+        let facts = AccessFacts {
             token: token.token.into(),
             secret: token.secret,
             user: token.user,
@@ -76,6 +90,11 @@ impl AccessCredentials {
             issued_at: token.issued_at,
             expires_at: token.expires_at,
             is_revoked: token.revoked_at.is_some(),
+        };
+        Self {
+            consumer,
+            facts,
+            values,
             states: KeyStates::default(),
             previous_states: OnceLock::new(),
             last_use: LastUse::written(token.last_used_at, token.last_used_from),
@@ -102,7 +121,7 @@ impl AccessCredentials {
 
     /// The last use known here, written or not.
     pub fn last_used(&self) -> Option<UnixTime> {
-        self.last_use.at()
+        self.last_use.get().map(|(at, ..)| at)
     }
 
     /// Notes a use; `true` if it has to be put on the list of those to write.
@@ -141,33 +160,9 @@ impl CacheEntry for AccessCredentials {
     }
 
     fn inherit_from(&self, old: &Self) -> bool {
-        // Every field is named, so that the compiler asks about a new one.
-        let Self {
-            consumer,
-            token,
-            secret,
-            user,
-            granted,
-            issued_at,
-            expires_at,
-            is_revoked,
-            // Made from the others.
-            values: _,
-            states: _,
-            previous_states: _,
-            last_use,
-            stamp: _,
-        } = self;
         // Each may know a use that the other does not: one from another process, one not written yet.
-        last_use.learn_from(&old.last_use);
-        old.last_use.learn_from(last_use);
-        Arc::ptr_eq(consumer, &old.consumer)
-            && *token == old.token
-            && *secret == old.secret
-            && *user == old.user
-            && *granted == old.granted
-            && *issued_at == old.issued_at
-            && *expires_at == old.expires_at
-            && *is_revoked == old.is_revoked
+        self.last_use.learn_from(&old.last_use);
+        old.last_use.learn_from(&self.last_use);
+        Arc::ptr_eq(&self.consumer, &old.consumer) && self.facts == old.facts
     }
 }

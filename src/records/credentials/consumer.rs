@@ -3,7 +3,7 @@
 //! There may be a million of them and of access tokens, so they hold only the fields that verification needs: with the overhead
 //! of the cache and all else that their use leaves in memory, a consumer and a token together stay below 1,950 bytes.
 
-use std::{net::IpAddr, sync::OnceLock};
+use std::{net::IpAddr, ops::Deref, sync::OnceLock};
 
 use super::{field_values::FieldValues, last_use::LastUse, stamp::Stamp};
 use crate::{
@@ -24,6 +24,21 @@ use crate::{
 /// A consumer, ready to verify.
 #[derive(Debug)]
 pub struct ConsumerCredentials {
+    facts: ConsumerFacts,
+    /// The RSA key, if there is one that can be read.
+    pub rsa: Option<Box<RsaPublicKey>>,
+    // Most calls bring a token, which has values and states of its own. So these are made when they are first needed.
+    values: OnceLock<Option<Box<FieldValues>>>,
+    /// The states of [`Self::secrets`].
+    states: OnceLock<Box<[SecretStates; 2]>>,
+    last_use: LastUse<()>,
+    last_use_by_bearer: LastUse<()>,
+    stamp: Stamp,
+}
+
+/// What the record of a consumer says; all else is made from it.
+#[derive(Debug, PartialEq)]
+pub struct ConsumerFacts {
     /// [`Consumer::key`]
     pub key: ConsumerKey,
     /// [`Consumer::secret`]
@@ -35,8 +50,6 @@ pub struct ConsumerCredentials {
     /// [`Consumer::dialect`]
     pub dialect: Option<Dialect>,
     rsa_public_key: Option<Box<str>>,
-    /// The RSA key, if there is one that can be read.
-    pub rsa: Option<Box<RsaPublicKey>>,
     /// [`Consumer::rsa_only`]
     pub rsa_only: bool,
     /// [`Consumer::accept`]
@@ -54,13 +67,14 @@ pub struct ConsumerCredentials {
     pub enabled: bool,
     /// [`Consumer::previous_secret`]
     pub previous_secret: Option<(Secret, UnixTime)>,
-    // Most calls bring a token, which has values and states of its own. So these are made when they are first needed.
-    values: OnceLock<Option<Box<FieldValues>>>,
-    /// The states of [`Self::secrets`].
-    states: OnceLock<Box<[SecretStates; 2]>>,
-    last_use: LastUse<()>,
-    last_use_by_bearer: LastUse<()>,
-    stamp: Stamp,
+}
+
+impl Deref for ConsumerCredentials {
+    type Target = ConsumerFacts;
+
+    fn deref(&self) -> &ConsumerFacts {
+        &self.facts
+    }
 }
 
 /// Which secret of a consumer it is.
@@ -95,14 +109,13 @@ impl ConsumerCredentials {
                 .ok()
         });
         let enabled = consumer.enabled && !consumer.is_unapproved();
-        Self {
+        let facts = ConsumerFacts {
             key: consumer.key,
             secret: consumer.secret,
             callbacks: consumer.callbacks.into(),
             permissions: consumer.permissions.into(),
             dialect: consumer.dialect,
             rsa_public_key: consumer.rsa_public_key.map(String::into_boxed_str),
-            rsa: rsa.map(Box::new),
             rsa_only: consumer.rsa_only,
             accept: consumer.accept.into_iter().collect(),
             pinned: consumer.pinned.into(),
@@ -112,6 +125,10 @@ impl ConsumerCredentials {
             enforce: consumer.enforce,
             enabled,
             previous_secret: consumer.previous_secret,
+        };
+        Self {
+            facts,
+            rsa: rsa.map(Box::new),
             values: OnceLock::new(),
             states: OnceLock::new(),
             last_use: LastUse::default(),
@@ -204,46 +221,7 @@ impl CacheEntry for ConsumerCredentials {
     }
 
     fn inherit_from(&self, old: &Self) -> bool {
-        // Every field is named, so that the compiler asks about a new one.
-        let Self {
-            key,
-            secret,
-            callbacks,
-            permissions,
-            dialect,
-            rsa_public_key,
-            rsa_only,
-            accept,
-            pinned,
-            needs_body_hash,
-            from,
-            rate,
-            enforce,
-            enabled,
-            previous_secret,
-            // Made from the others.
-            rsa: _,
-            values: _,
-            states: _,
-            last_use: _,
-            last_use_by_bearer: _,
-            stamp: _,
-        } = self;
-        *key == old.key
-            && *secret == old.secret
-            && *callbacks == old.callbacks
-            && *permissions == old.permissions
-            && *dialect == old.dialect
-            && *rsa_public_key == old.rsa_public_key
-            && *rsa_only == old.rsa_only
-            && *accept == old.accept
-            && *pinned == old.pinned
-            && *needs_body_hash == old.needs_body_hash
-            && *from == old.from
-            && *rate == old.rate
-            && *enforce == old.enforce
-            && *enabled == old.enabled
-            && *previous_secret == old.previous_secret
+        self.facts == old.facts
     }
 }
 
