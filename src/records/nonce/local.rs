@@ -3,23 +3,23 @@
 mod opened;
 
 use std::{
+    collections::BTreeMap,
     io,
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering, fence},
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
-use moka::sync::Cache;
 use parking_lot::Mutex;
 
 pub use self::opened::Opened;
 use super::{
     Insertion, NonceFiles, NonceUse, WindowOpenError,
-    bucket::{Bucket, SHARDS},
+    bucket::Bucket,
     journal::{Continuity, Journal},
     key::MAX_SECOND,
     state::{State, current_boot},
@@ -28,12 +28,8 @@ use crate::base::clock::UnixTime;
 
 /// The most seconds that one call of [`LocalWindow::maintain`] drops.
 const MAX_DROPPED: usize = 64;
-/// Buckets that are found without moka: those of the default window back and ahead, and more.
+/// Buckets that are found without a lock: those of the default window back and ahead, and more.
 const RECENT: usize = 1024;
-/// The most room that a shard takes at once.
-const MAX_ROOM: u64 = 16;
-/// All shards of the recent seconds together keep at most the inverse of this part of the window unused.
-const MIN_BLOCKS: u64 = (8 * SHARDS * RECENT) as u64;
 /// The value of `not_before` once the window is closed.
 const CLOSED: u64 = u64::MAX;
 
@@ -77,16 +73,14 @@ pub struct LocalWindow {
     dropped_until: AtomicU64,
     lost_until: AtomicU64,
     closed_until: AtomicU64,
-    /// The bucket of each second. No capacity and no time to live: moka evicts nothing.
-    buckets: Cache<u64, Arc<Bucket>>,
-    /// The bucket used last of each second modulo [`RECENT`]: looking it up in moka would take longer than the insertion.
+    /// The bucket of each second.
+    buckets: Mutex<BTreeMap<u64, Arc<Bucket>>>,
+    /// The bucket used last of each second modulo [`RECENT`], so that few insertions wait for the lock.
     recent: Box<[ArcSwapOption<Bucket>]>,
     journal: Journal,
-    /// The nonces that are held, and those for which shards have taken room.
-    reserved: AtomicU64,
+    /// The nonces that are held.
+    entries: AtomicU64,
     max_entries: u64,
-    /// The oldest second that has a bucket; [`u64::MAX`] if none has.
-    oldest: AtomicU64,
     /// The window in seconds. It decides how far a timestamp may be from the clock, which nonces are kept, and how far
     /// the high-water mark has to reach. Changed under `maintenance`.
     length: AtomicU64,
@@ -111,12 +105,11 @@ impl LocalWindow {
             dropped_until: AtomicU64::new(0),
             lost_until: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
-            buckets: Cache::builder().build(),
+            buckets: Mutex::default(),
             recent: [const { ArcSwapOption::const_empty() }; RECENT].into(),
             journal,
-            reserved: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
             max_entries: params.max_entries,
-            oldest: AtomicU64::new(u64::MAX),
             length: AtomicU64::new(params.window.as_secs()),
             maintenance: Mutex::new(()),
             opened: Instant::now(),
@@ -126,17 +119,16 @@ impl LocalWindow {
             let replayed = window.journal.replay(|second, fingerprint| {
                 if second > dropped_until {
                     let is_new = window.in_bucket(second, |bucket| {
-                        let mut held = bucket.shard(fingerprint);
-                        held.fingerprints.insert(fingerprint)
+                        bucket.shard(fingerprint).insert(fingerprint)
                     });
-                    window.reserved.fetch_add(is_new.into(), Ordering::Relaxed);
+                    window.entries.fetch_add(is_new.into(), Ordering::Relaxed);
                 }
             });
             if let Err(error) = replayed {
                 continuity = window.journal.lost(&error);
-                window.buckets = Cache::builder().build();
+                window.buckets = Mutex::default();
                 window.recent = [const { ArcSwapOption::const_empty() }; RECENT].into();
-                window.reserved = AtomicU64::new(0);
+                window.entries = AtomicU64::new(0);
             }
         }
         Ok(Opened {
@@ -167,35 +159,24 @@ impl LocalWindow {
         if let Some(rejection) = self.rejection(bucket.second) {
             return rejection;
         }
-        if !held.fingerprints.insert(fingerprint) {
+        if !held.insert(fingerprint) {
             return Insertion::Used;
         }
-        if held.room == 0 {
-            held.room = self.reserve();
-        }
-        let has_room = held.room > 0;
-        if has_room && !bucket.is_used.load(Ordering::Relaxed) {
-            bucket.is_used.store(true, Ordering::Relaxed);
-        }
-        if !has_room || !self.journal.append(bucket.second, fingerprint) {
-            held.fingerprints.remove(&fingerprint);
+        let one_more = |held: u64| (held < self.max_entries).then_some(held + 1);
+        let counted = (self.entries).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        if counted.is_err() {
+            held.remove(&fingerprint);
             return Insertion::Full;
         }
-        held.room -= 1;
+        if !bucket.is_used.load(Ordering::Relaxed) {
+            bucket.is_used.store(true, Ordering::Relaxed);
+        }
+        if !self.journal.append(bucket.second, fingerprint) {
+            held.remove(&fingerprint);
+            self.entries.fetch_sub(1, Ordering::Relaxed);
+            return Insertion::Full;
+        }
         Insertion::Fresh
-    }
-
-    /// Takes room for some insertions into one shard; 0: there is none. The limit is never passed, also when many reach it at
-    /// once.
-    fn reserve(&self) -> u64 {
-        let block = (self.max_entries / MIN_BLOCKS).clamp(1, MAX_ROOM);
-        let take = |count| {
-            let counted =
-                |reserved: u64| Some(reserved + count).filter(|all| *all <= self.max_entries);
-            let taken = (self.reserved).fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
-            taken.map(|_| count)
-        };
-        take(block).or_else(|_| take(1)).unwrap_or(0)
     }
 
     /// Why a timestamp is not accepted, if it is not.
@@ -223,12 +204,11 @@ impl LocalWindow {
         {
             return work(bucket);
         }
-        let bucket = self.buckets.get_with(second, || {
-            self.oldest.fetch_min(second, Ordering::Relaxed);
-            Arc::new(Bucket::new(second))
-        });
-        // Pairs with the fence in `close`: either the close sees this bucket, or no insertion into it misses the close.
-        fence(Ordering::SeqCst);
+        // Either `close` sees this bucket, or whoever finds it sees that the window is closed.
+        let mut buckets = self.buckets.lock();
+        let bucket = buckets.entry(second);
+        let bucket = Arc::clone(bucket.or_insert_with(|| Arc::new(Bucket::new(second))));
+        drop(buckets);
         recent.store(Some(Arc::clone(&bucket)));
         work(&bucket)
     }
@@ -254,13 +234,10 @@ impl LocalWindow {
             return Ok(());
         }
         let (steady, length) = (since_open.as_secs(), self.length());
-        let mut buckets: Vec<Arc<Bucket>> = self.buckets.iter().map(|(_, bucket)| bucket).collect();
-        buckets.sort_unstable_by_key(|bucket| bucket.second);
+        let buckets = self.buckets();
         for bucket in &buckets {
             if bucket.is_used.swap(false, Ordering::Relaxed) {
                 bucket.idle_since.store(steady, Ordering::Relaxed);
-                let unused = bucket.sum(|held| std::mem::take(&mut held.room));
-                self.reserved.fetch_sub(unused, Ordering::Relaxed);
             }
         }
         let dropped_until = self.dropped_until().0;
@@ -277,17 +254,10 @@ impl LocalWindow {
             self.drop_until(last.second, |_| ())?;
         }
         for bucket in &dropped {
-            self.buckets.invalidate(&bucket.second);
-            let forgotten = bucket.sum(|held| {
-                let held = std::mem::take(held);
-                held.fingerprints.len() as u64 + held.room
-            });
-            self.reserved.fetch_sub(forgotten, Ordering::Relaxed);
+            self.buckets.lock().remove(&bucket.second);
+            let forgotten = bucket.sum(|held| std::mem::take(held).len() as u64);
+            self.entries.fetch_sub(forgotten, Ordering::Relaxed);
         }
-        let oldest = buckets.get(dropped.len());
-        let oldest = oldest.map_or(u64::MAX, |bucket| bucket.second);
-        self.oldest.store(oldest, Ordering::Relaxed);
-        self.buckets.run_pending_tasks();
         let dropped_until = self.dropped_until().0;
         self.journal.maintain(steady, dropped_until)
     }
@@ -412,8 +382,9 @@ impl LocalWindow {
 
     /// The time until the oldest nonces leave, at least a second.
     pub fn frees_after(&self, now: UnixTime) -> Duration {
-        let oldest = self.oldest.load(Ordering::Relaxed).min(now.0);
-        let leaves = UnixTime(oldest).after(self.length());
+        let oldest = self.buckets.lock().keys().next().copied();
+        let oldest = oldest.map_or(now, |second| now.min(UnixTime(second)));
+        let leaves = oldest.after(self.length());
         // A second is dropped once it is past, and `maintain` is called once a second.
         Duration::from_secs(leaves.0.saturating_sub(now.0) + 2)
     }
@@ -425,19 +396,17 @@ impl LocalWindow {
 
     /// Nonces held.
     pub fn entries(&self) -> u64 {
-        // Only a bucket that was used since `maintain` has room.
-        let used = self.buckets.iter().map(|(_, bucket)| bucket);
-        let used = used.filter(|bucket| bucket.is_used.load(Ordering::Relaxed));
-        let room = |bucket: Arc<Bucket>| bucket.sum(|held| held.room);
-        let room = used.map(room).sum();
-        self.reserved.load(Ordering::Relaxed).saturating_sub(room)
+        self.entries.load(Ordering::Relaxed)
     }
 
     /// Bytes of memory that the nonces take, without the overhead of the allocator.
     pub fn bytes(&self) -> u64 {
-        let buckets = self.buckets.iter();
-        let bytes = buckets.map(|(_, bucket)| bucket.sum(|held| held.bytes()));
-        bytes.sum()
+        self.buckets().iter().map(|bucket| bucket.bytes()).sum()
+    }
+
+    /// All buckets, the oldest first.
+    fn buckets(&self) -> Vec<Arc<Bucket>> {
+        self.buckets.lock().values().cloned().collect()
     }
 
     /// Ends the window: writes everything to the disk, so that it survives a power loss as well, and releases the lock
@@ -452,9 +421,8 @@ impl LocalWindow {
         if self.not_before.swap(CLOSED, Ordering::Relaxed) == CLOSED {
             return Ok(());
         }
-        fence(Ordering::SeqCst);
         // An insertion that did not see it has ended once this thread has had the lock of its shard.
-        for (_, bucket) in &self.buckets {
+        for bucket in self.buckets() {
             bucket.wait_for_insertions();
         }
         self.journal.close()

@@ -2,7 +2,7 @@
 //! timestamp, client credentials, and token combinations."
 //!
 //! ```text
-//! local     the window of one process: a bucket for each second, found by moka
+//! local     the window of one process: a bucket for each second
 //! bucket    the nonces of one second: fingerprints, in shards
 //! journal   its files: the state, and the log of nonces from which a start fills the sets
 //! segment   one memory-mapped file of the log

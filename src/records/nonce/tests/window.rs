@@ -191,37 +191,6 @@ fn refuses_past_the_limit_and_never_forgets_for_it() {
 }
 
 #[test]
-fn room_taken_by_a_second_comes_back_for_other_seconds() {
-    // A shard takes room for two insertions at once.
-    let limit = 2 * 8 * 16 * 1024;
-    let window = anonymous(limit);
-    for number in 0..limit - 100 {
-        assert_eq!(insert(&window, NOW.0, number), Insertion::Fresh);
-        assert!(number > 100 || window.entries() == number + 1);
-    }
-    for second in 1..=10 {
-        assert_eq!(insert(&window, NOW.0 + second, 0), Insertion::Fresh);
-    }
-    assert_eq!(window.entries(), limit - 90);
-    let mut number = 1;
-    let mut fill = || {
-        while insert(&window, NOW.0 + 1, number) == Insertion::Fresh {
-            number += 1;
-        }
-        window.entries()
-    };
-    // Nine seconds have room for another one.
-    let filled = fill();
-    assert!((limit - 40..=limit - 9).contains(&filled), "{filled}");
-    while window.entries() < limit {
-        let before = window.entries();
-        maintain(&window, NOW.0, 1);
-        assert!(fill() > before);
-    }
-    assert_eq!(insert(&window, NOW.0 + 2, 1), Insertion::Full);
-}
-
-#[test]
 fn racing_threads_never_pass_the_limit() {
     let window = anonymous(5_000);
     let fresh = AtomicU64::new(0);
