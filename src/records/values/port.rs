@@ -278,6 +278,16 @@ pub struct RecordFilter {
     pub signed_since: Option<UnixTime>,
 }
 
+impl RecordFilter {
+    /// Those with this text; an empty one is no condition.
+    pub fn containing(text: impl Into<String>) -> Self {
+        Self {
+            q: Some(text.into()).filter(|text: &String| !text.is_empty()),
+            ..Self::default()
+        }
+    }
+}
+
 /// An audit record in its place among all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
@@ -306,6 +316,24 @@ pub struct AuditFilter {
     pub until: Option<UnixTime>,
 }
 
+impl AuditFilter {
+    /// Those about this consumer.
+    pub fn for_consumer(key: &str) -> Self {
+        Self {
+            consumer: Some(key.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// Those about this user.
+    pub fn for_user(id: &str) -> Self {
+        Self {
+            user: Some(id.to_owned()),
+            ..Self::default()
+        }
+    }
+}
+
 /// A consumer as lists of other things name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedConsumer {
@@ -331,6 +359,24 @@ pub struct TokenFilter {
     pub live: bool,
     /// Only those that are not revoked and end after the first time, at the second one at the latest.
     pub ends: Option<(UnixTime, UnixTime)>,
+}
+
+impl TokenFilter {
+    /// Those of this consumer.
+    pub fn for_consumer(key: &ConsumerKey) -> Self {
+        Self {
+            consumer: Some(key.clone()),
+            ..Self::default()
+        }
+    }
+
+    /// Those of this user.
+    pub fn for_user(id: &UserId) -> Self {
+        Self {
+            user: Some(id.clone()),
+            ..Self::default()
+        }
+    }
 }
 
 /// The beginning of a batch of [`Store::reseal`](crate::records::store::Store::reseal); the default is the first secret.

@@ -40,7 +40,7 @@ mod url;
 
 pub use url::{PostgresUrl, PostgresUrlError};
 
-use pool::{Conn, PostgresPool, Purpose, Server, Timeouts, statement_timeout};
+use pool::{Conn, Connector, PostgresPool, Purpose, Timeouts, statement_timeout};
 
 type DynError = Box<dyn std::error::Error + Sync + Send>;
 
@@ -69,13 +69,13 @@ impl PostgresStore {
         let (servers, tls) = url.connector()?;
         let thread = IoThread::start("store-postgres")?;
         let changed = Arc::<Notify>::default();
-        let server = Server {
+        let connector = Connector {
             servers,
             tls,
             thread: thread.handle(),
             timeouts: Timeouts::for_opening(opening),
         };
-        let pool = PostgresPool::new(server, Arc::clone(&changed));
+        let pool = PostgresPool::new(connector, Arc::clone(&changed));
         let pool = Arc::new(pool.map_err(|error| OpenProblem::Failed(error.into()))?);
         thread.spawn(Arc::clone(&pool).listen());
         Ok(Self {
@@ -148,10 +148,10 @@ impl Engine for PostgresStore {
         deadline: Deadline,
     ) -> Result<(Box<dyn Connection>, TimeLimit)> {
         let whole = match deadline {
-            Deadline::Request => self.pool.timeouts.request,
+            Deadline::Request => self.pool.connector.timeouts.request,
             Deadline::Command | Deadline::Transfer => COMMAND_TIMEOUT,
         };
-        let limit = TimeLimit::new(deadline, self.pool.timeouts.connection + whole);
+        let limit = TimeLimit::new(deadline, self.pool.connector.timeouts.connection + whole);
         let begun = timeout_at(limit.end(), async {
             let connection = PostgresConnection {
                 conn: self.pool.take(Purpose::UseCases).await?,

@@ -89,17 +89,16 @@ pub(super) const fn statement_timeout(limit: Duration) -> u128 {
 
 /// The connections to a server, or to several that stand in for each other.
 pub(super) struct PostgresPool {
-    connector: Connector,
-    /// The times that callers wait.
-    pub(super) timeouts: Timeouts,
+    pub(super) connector: Connector,
     pools: [(Purpose, Pool); 2],
     outage: Outage,
     /// Notified when something may have changed.
     changed: Arc<Notify>,
 }
 
-/// A server, and how to use it.
-pub(super) struct Server {
+/// A server, and how to use it. Connections are made on the thread of the store: the runtimes of callers may end before them.
+#[derive(Clone)]
+pub(super) struct Connector {
     /// The addresses and the login.
     pub(super) servers: Servers,
     /// TLS, if the addresses ask for it.
@@ -110,26 +109,13 @@ pub(super) struct Server {
     pub(super) timeouts: Timeouts,
 }
 
-/// Makes connections on the thread of the store: the runtimes of callers may end before them.
-#[derive(Clone)]
-struct Connector {
-    servers: Servers,
-    tls: MakeRustlsConnect,
-    thread: Handle,
-    settings: Arc<str>,
-}
-
 impl Connect for Connector {
     fn connect(
         &self,
         _: &Config,
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
-        let Self {
-            servers,
-            tls,
-            settings,
-            ..
-        } = self.clone();
+        let Self { servers, tls, .. } = self.clone();
+        let settings = settings(self.timeouts);
         let connect = async move {
             let (client, connection) = servers.addressed().await.connect(tls).await?;
             // It ends with an error when the connection breaks, and every request on it fails with that.
@@ -198,25 +184,13 @@ impl PostgresPool {
     ///
     /// # Errors
     /// The pool cannot be made.
-    pub(super) fn new(server: Server, changed: Arc<Notify>) -> Result<Self, BuildError> {
-        let settings = settings(&server).into();
-        let Server {
-            servers,
-            tls,
-            thread,
-            timeouts,
-        } = server;
-        let named = servers.named.clone();
-        let connector = Connector {
-            servers,
-            tls,
-            thread,
-            settings,
-        };
+    pub(super) fn new(connector: Connector, changed: Arc<Notify>) -> Result<Self, BuildError> {
+        let timeouts = connector.timeouts;
         let pool = |purpose: Purpose| {
             let recycling_method = RecyclingMethod::Fast;
             let settings = ManagerConfig { recycling_method };
-            let manager = Manager::from_connect(named.clone(), connector.clone(), settings);
+            let named = connector.servers.named.clone();
+            let manager = Manager::from_connect(named, connector.clone(), settings);
             let pool = Pool::builder(manager)
                 .max_size(purpose.connections())
                 .runtime(Runtime::Tokio1)
@@ -227,7 +201,6 @@ impl PostgresPool {
         Ok(Self {
             pools: [pool(Purpose::UseCases)?, pool(Purpose::Nonces)?],
             connector,
-            timeouts,
             outage: Outage::none("postgres"),
             changed,
         })
@@ -401,8 +374,8 @@ async fn first_value(client: &Client, sql: &str) -> Result<String, Error> {
 }
 
 /// The settings of every connection.
-fn settings(server: &Server) -> String {
-    let statement = statement_timeout(server.timeouts.request);
+fn settings(timeouts: Timeouts) -> String {
+    let statement = statement_timeout(timeouts.request);
     // A process that hangs in a transaction must not block the others for long.
     let idle = statement.max(2000);
     format!(
@@ -472,13 +445,13 @@ mod tests {
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
         let url = format!("postgres://u@127.0.0.1:{port}/c?sslmode=require");
-        let server = Server {
+        let connector = Connector {
             servers: PostgresUrl::parse(&url).unwrap().connector().unwrap().0,
             tls: MakeRustlsConnect::new(tls),
             thread: Handle::current(),
             timeouts: Timeouts::for_opening(Opening::Serve),
         };
-        Arc::new(PostgresPool::new(server, Arc::default()).unwrap())
+        Arc::new(PostgresPool::new(connector, Arc::default()).unwrap())
     }
 
     #[tokio::test]

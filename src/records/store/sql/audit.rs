@@ -1,13 +1,13 @@
 //! The audit records of operators' acts.
 
-use super::{LIST, Store, WRITE};
+use super::{LIST, Store, WRITE, tx::filter::Condition};
 use crate::{
     base::clock::UnixTime,
     records::values::{
         Result,
         port::{AuditEntry, AuditFilter, Change},
         seal::Seal,
-        value::{ColumnType as _, Row, Value},
+        value::{ColumnType as _, Row},
     },
     telemetry::audit::{Actor, CommandRecord},
 };
@@ -42,34 +42,26 @@ impl Store {
         before: Option<i64>,
         limit: u32,
     ) -> Result<Vec<AuditEntry>> {
-        let (mut condition, mut params) = ("true".to_owned(), Vec::<Value>::new());
-        let names = [
-            ("consumer", &filter.consumer),
-            ("\"user\"", &filter.user),
-            ("actor", &filter.actor),
-            ("event", &filter.event),
-        ];
-        for (column, value) in names {
+        let mut condition = Condition::new("true", Vec::new());
+        for (part, value) in [
+            ("consumer = ?", &filter.consumer),
+            ("\"user\" = ?", &filter.user),
+            ("actor = ?", &filter.actor),
+            ("event = ?", &filter.event),
+        ] {
             if let Some(value) = value {
-                params.push(value.write()?);
-                condition += &format!(" AND {column} = ${}", params.len());
+                condition.and(part, value.write()?);
             }
         }
-        for (condition_of, time) in [("at >= $", filter.since), ("at < $", filter.until)] {
+        for (part, time) in [("at >= ?", filter.since), ("at < ?", filter.until)] {
             if let Some(time) = time {
-                params.push(time.into());
-                condition += &format!(" AND {condition_of}{}", params.len());
+                condition.and(part, time);
             }
         }
         if let Some(position) = before {
-            params.push(position.into());
-            condition += &format!(" AND position < ${}", params.len());
+            condition.and("position < ?", position);
         }
-        params.push(i64::from(limit).into());
-        let list = format!(
-            "SELECT position, at, id, event, actor, consumer, \"user\", record FROM countersign.audit WHERE {condition} ORDER BY position DESC LIMIT ${}",
-            params.len()
-        );
+        let (list, params) = condition.list("audit", "position DESC", limit);
         let read = |row: &Row, _: &Seal| {
             let text: String = row.get("record")?;
             let record = match serde_json::from_str(&text) {
@@ -92,22 +84,14 @@ impl Store {
                 record,
             })
         };
-        self.run("audit_records", LIST, async |tx| {
-            tx.rows::<AuditEntry>(&list, &params, read).await
-        })
-        .await
+        self.rows("audit_records", LIST, &list, &params, read).await
     }
-}
 
-impl Store {
     /// The kinds of the records that are kept, in their order.
     pub async fn audit_events(&self) -> Result<Vec<String>> {
         let list = "SELECT DISTINCT event FROM countersign.audit ORDER BY event";
-        self.run("audit_records", LIST, async |tx| {
-            let read = |row: &Row, _: &Seal| row.get("event");
-            tx.rows::<String>(list, &[], read).await
-        })
-        .await
+        let read = |row: &Row, _: &Seal| row.get("event");
+        self.rows("audit_records", LIST, list, &[], read).await
     }
 }
 

@@ -121,43 +121,28 @@ impl Store {
         after: Option<&ConsumerKey>,
         limit: u32,
     ) -> Result<Vec<Consumer>> {
-        self.run("consumers", LIST, async |tx| {
-            let (mut condition, mut params) =
-                condition(filter, "key", after.map_or("", ConsumerKey::as_str));
-            if let Some(since) = filter.unused_since {
-                params.push(since.into());
-                let since = params.len();
-                condition += &format!(
-                    " AND created_at <= ${since} AND NOT EXISTS (SELECT 1 FROM countersign.consumer_uses
-                      WHERE consumer = consumers.key AND last_used_at > ${since})"
-                );
-            }
-            if let Some(since) = filter.signed_since {
-                params.push(since.into());
-                condition += &format!(
-                    " AND EXISTS (SELECT 1 FROM countersign.consumer_uses
-                      WHERE consumer = consumers.key AND door = 'signature' AND last_used_at > ${})",
-                    params.len()
-                );
-            }
-            params.push(i64::from(limit).into());
-            let list = format!(
-                "SELECT * FROM countersign.consumers WHERE {condition} ORDER BY key LIMIT ${}",
-                params.len()
-            );
-            tx.rows(&list, &params, rows::consumer).await
-        })
-        .await
+        let mut condition = condition(filter, "key", after.map_or("", ConsumerKey::as_str));
+        if let Some(since) = filter.unused_since {
+            let unused = "created_at <= ? AND NOT EXISTS (SELECT 1 FROM countersign.consumer_uses
+                 WHERE consumer = consumers.key AND last_used_at > ?)";
+            condition.and(unused, since);
+        }
+        if let Some(since) = filter.signed_since {
+            let signed = "EXISTS (SELECT 1 FROM countersign.consumer_uses
+                 WHERE consumer = consumers.key AND door = 'signature' AND last_used_at > ?)";
+            condition.and(signed, since);
+        }
+        let (list, params) = condition.list("consumers", "key", limit);
+        self.rows("consumers", LIST, &list, &params, rows::consumer)
+            .await
     }
 
     /// Lists the consumers whose previous secret verifies after `now`, by the end of the grace, at most `limit`.
     pub async fn consumers_in_grace(&self, now: UnixTime, limit: u32) -> Result<Vec<Consumer>> {
         let list = "SELECT * FROM countersign.consumers WHERE previous_until > $1 ORDER BY previous_until LIMIT $2";
-        self.run("consumers_in_grace", READ, async |tx| {
-            let params = [now.into(), i64::from(limit).into()];
-            tx.rows(list, &params, rows::consumer).await
-        })
-        .await
+        let params = [now.into(), i64::from(limit).into()];
+        self.rows("consumers_in_grace", READ, list, &params, rows::consumer)
+            .await
     }
 
     /// Finds the last uses of consumers, one by each door; one that was never used has none.

@@ -8,15 +8,15 @@ use crate::{
     base::clock::UnixTime,
     records::{
         nonce::{NonceFiles, NonceUse, SharedWindow},
-        values::{Result, port::NonceLocation},
+        values::{Result, port::NonceLocation, seal::Seal, value::Row},
     },
 };
 
 /// Written instead of the server that recorded nonces last, if nonces are kept outside the store.
 const ELSEWHERE: &str = "elsewhere";
-/// The name of [`Store::local_nonces_until`].
+/// The mark of [`Store::local_nonces_until`], and its use case.
 const LOCAL: &str = "local_nonces_until";
-/// The name of [`Store::imported_nonces_until`].
+/// The mark of [`Store::imported_nonces_until`], and its use case.
 pub(super) const IMPORTED: &str = "imported_nonces_until";
 
 impl Store {
@@ -33,10 +33,8 @@ impl Store {
     /// Settings of the engine by which acknowledged writes may be lost, one sentence each.
     pub async fn findings(&self) -> Result<Vec<String>> {
         let find = self.engine.statements().findings;
-        self.run("findings", READ, async |tx| {
-            tx.rows(find, &[], |row, _| row.get("finding")).await
-        })
-        .await
+        self.rows("findings", READ, find, &[], |row, _| row.get("finding"))
+            .await
     }
 
     /// The nonce window that all processes on this store share; `None`: the store is for one machine. It lives as long
@@ -66,18 +64,14 @@ impl Store {
     /// # Errors
     /// Also that the store has no window of its own.
     pub async fn nonce_location(&self) -> Result<NonceLocation> {
-        self.run("nonce_location", READ, async |tx| {
-            let find = "SELECT server FROM countersign.nonce_state";
-            let server = tx
-                .row(find, &[], |row, _| row.get::<Option<String>>("server"))
-                .await?;
-            Ok(match server.flatten().as_deref() {
-                None => NonceLocation::Nowhere,
-                Some(ELSEWHERE) => NonceLocation::Elsewhere,
-                Some(_) => NonceLocation::Here,
-            })
+        let find = "SELECT server FROM countersign.nonce_state";
+        let read = |row: &Row, _: &Seal| row.get::<Option<String>>("server");
+        let server = self.row("nonce_location", READ, find, &[], read).await?;
+        Ok(match server.flatten().as_deref() {
+            None => NonceLocation::Nowhere,
+            Some(ELSEWHERE) => NonceLocation::Elsewhere,
+            Some(_) => NonceLocation::Here,
         })
-        .await
     }
 
     /// Notes that nonces are kept in a window outside the store from now on; if the store's own window is used again,
@@ -97,21 +91,15 @@ impl Store {
     /// The time up to which a process that kept its nonces in a local window may have accepted requests; `None` if
     /// there was none yet.
     pub async fn local_nonces_until(&self) -> Result<Option<UnixTime>> {
-        self.run("local_nonces_until", READ, async |tx| {
-            high_water_mark(tx, LOCAL).await
-        })
-        .await
+        self.high_water_mark(LOCAL).await
     }
 
     /// The latest version of the files of a local window that was noted; `None`: none was.
     pub async fn nonce_files(&self, id: &str) -> Result<Option<u64>> {
         let find = "SELECT version FROM countersign.nonce_files WHERE id = $1";
-        self.run("nonce_files", READ, async |tx| {
-            let params = [id.into()];
-            let found = tx.row(find, &params, |row, _| row.get::<i64>("version"));
-            Ok(found.await?.map(i64::unsigned_abs))
-        })
-        .await
+        let read = |row: &Row, _: &Seal| row.get("version").map(i64::unsigned_abs);
+        self.row("nonce_files", READ, find, &[id.into()], read)
+            .await
     }
 
     /// Writes the high-water mark of [`Store::local_nonces_until`] and the version of the files of that window, if it has files.
@@ -138,17 +126,14 @@ impl Store {
     /// The timestamp up to which another store, whose records were imported here, may have accepted requests; `None` if
     /// none was imported. Nonces up to it are unknown here.
     pub async fn imported_nonces_until(&self) -> Result<Option<UnixTime>> {
-        self.run("imported_nonces_until", READ, async |tx| {
-            high_water_mark(tx, IMPORTED).await
-        })
-        .await
+        self.high_water_mark(IMPORTED).await
     }
-}
 
-async fn high_water_mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
-    let find = "SELECT until FROM countersign.high_water_marks WHERE name = $1";
-    tx.row(find, &[name.into()], |row, _| row.get("until"))
-        .await
+    async fn high_water_mark(&self, name: &'static str) -> Result<Option<UnixTime>> {
+        let find = "SELECT until FROM countersign.high_water_marks WHERE name = $1";
+        let read = |row: &Row, _: &Seal| row.get("until");
+        self.row(name, READ, find, &[name.into()], read).await
+    }
 }
 
 /// Raises a high-water mark; an earlier time never replaces a later one.

@@ -13,7 +13,12 @@ use serde::Serialize;
 
 use super::engine::{Deadline, Engine, Isolation, Statements};
 use crate::{
-    records::values::{ExternalRecords, Result, port::Guard, seal::Seal, value::json},
+    records::values::{
+        ExternalRecords, Result,
+        port::Guard,
+        seal::Seal,
+        value::{Value, json},
+    },
     telemetry::metrics::Metrics,
 };
 
@@ -30,7 +35,7 @@ mod transfer;
 mod tx;
 mod users;
 
-use tx::Tx;
+use tx::{Tx, rows::Read};
 
 /// A store: consumers, users, tokens and sessions in a database.
 ///
@@ -110,6 +115,34 @@ impl Store {
             Ok(value)
         });
         self.counted(use_case, attempt).await
+    }
+
+    /// Runs a use case of one statement, and reads all rows.
+    async fn rows<T>(
+        &self,
+        use_case: &'static str,
+        limits: (Isolation, Deadline),
+        sql: &str,
+        params: &[Value],
+        read: Read<T>,
+    ) -> Result<Vec<T>> {
+        self.run(use_case, limits, async |tx| {
+            tx.rows(sql, params, read).await
+        })
+        .await
+    }
+
+    /// As [`Self::rows`], of the first row.
+    async fn row<T>(
+        &self,
+        use_case: &'static str,
+        limits: (Isolation, Deadline),
+        sql: &str,
+        params: &[Value],
+        read: Read<T>,
+    ) -> Result<Option<T>> {
+        let rows = self.rows(use_case, limits, sql, params, read).await?;
+        Ok(rows.into_iter().next())
     }
 
     /// Counts the time and the faults of `work`.

@@ -115,11 +115,9 @@ impl Store {
     pub async fn sessions_of(&self, user: &UserId, now: UnixTime) -> Result<Vec<Session>> {
         let list = r#"SELECT * FROM countersign.sessions WHERE "user" = $1 AND expires_at > $2
              ORDER BY created_at DESC, id_hash"#;
-        self.run("sessions_of", READ, async |tx| {
-            let params = [user.as_str().into(), now.into()];
-            tx.rows(list, &params, rows::session).await
-        })
-        .await
+        let params = [user.as_str().into(), now.into()];
+        self.rows("sessions_of", READ, list, &params, rows::session)
+            .await
     }
 
     /// Ends the session with this hash if it is one of the user's; `false`: it is not.

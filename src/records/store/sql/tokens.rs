@@ -12,13 +12,16 @@ use crate::{
         },
     },
     records::{
-        store::{engine::Statements, sql::tx::rows},
+        store::{
+            engine::Statements,
+            sql::tx::{filter::Condition, rows},
+        },
         values::{
             Result,
             port::{Added, Change, Guard, Source, TokenFilter},
             record::{AccessToken, TokenUse},
             seal::{Seal, field},
-            value::{Row, Value, json, seconds},
+            value::{Row, json, seconds},
         },
     },
 };
@@ -126,11 +129,11 @@ impl Store {
             return Ok(0);
         }
         self.run("revoke_access_tokens", EXCLUSIVE, async |tx| {
-            let params = vec![now.into(), i64::from(limit).into()];
-            let (condition, params) = live_condition(filter, params);
+            let first = Condition::new("true", vec![now.into(), i64::from(limit).into()]);
+            let Condition { sql, params } = live_condition(filter, first);
             let revoke = format!(
                 "UPDATE countersign.access_tokens SET revoked_at = $1 WHERE token IN
-                     (SELECT token FROM countersign.access_tokens WHERE {condition} {BY_USE} LIMIT $2)
+                     (SELECT token FROM countersign.access_tokens WHERE {sql} ORDER BY {BY_USE} LIMIT $2)
                  RETURNING token"
             );
             let revoked = tx.rows(&revoke, &params, rows::token).await?;
@@ -154,15 +157,18 @@ impl Store {
         after: (UnixTime, &str),
         limit: u32,
     ) -> Result<Vec<AccessToken>> {
-        self.run("idle_access_tokens", LIST, async |tx| {
-            let first = vec![after.0.into(), after.1.into(), i64::from(limit).into()];
-            let (condition, params) = live_condition(filter, first);
-            let list = format!(
-                "SELECT * FROM countersign.access_tokens
-                 WHERE (coalesce(last_used_at, issued_at), token) > ($1, $2) AND {condition} {BY_USE} LIMIT $3"
-            );
-            tx.rows(&list, &params, rows::access_token).await
-        })
+        let first = Condition::new(
+            "(coalesce(last_used_at, issued_at), token) > ($1, $2)",
+            vec![after.0.into(), after.1.into()],
+        );
+        let (list, params) = live_condition(filter, first).list("access_tokens", BY_USE, limit);
+        self.rows(
+            "idle_access_tokens",
+            LIST,
+            &list,
+            &params,
+            rows::access_token,
+        )
         .await
     }
 
@@ -175,31 +181,33 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<AccessToken>> {
         let (at, token) = after.map_or((i64::MAX, ""), |(at, token)| (seconds(at), token));
-        self.run("recent_access_tokens", LIST, async |tx| {
-            let first = vec![at.into(), token.into(), i64::from(limit).into()];
-            let (condition, params) = live_condition(filter, first);
-            let list = format!(
-                "SELECT * FROM countersign.access_tokens
-                 WHERE (coalesce(last_used_at, issued_at), token) < ($1, $2) AND {condition}
-                 ORDER BY coalesce(last_used_at, issued_at) DESC, token DESC LIMIT $3"
-            );
-            tx.rows(&list, &params, rows::access_token).await
-        })
+        let first = Condition::new(
+            "(coalesce(last_used_at, issued_at), token) < ($1, $2)",
+            vec![at.into(), token.into()],
+        );
+        let order = "coalesce(last_used_at, issued_at) DESC, token DESC";
+        let (list, params) = live_condition(filter, first).list("access_tokens", order, limit);
+        self.rows(
+            "recent_access_tokens",
+            LIST,
+            &list,
+            &params,
+            rows::access_token,
+        )
         .await
     }
 
     /// Counts the access tokens of a filter that are not revoked, up to `limit`.
     pub async fn count_access_tokens(&self, filter: &TokenFilter, limit: u32) -> Result<u64> {
-        self.run("count_access_tokens", LIST, async |tx| {
-            let (condition, params) = live_condition(filter, vec![i64::from(limit).into()]);
-            let count = format!(
-                "SELECT count(*) AS count FROM
-                     (SELECT 1 FROM countersign.access_tokens WHERE {condition} {BY_USE} LIMIT $1) AS counted"
-            );
-            let counted = tx.row(&count, &params, |row, _| row.get("count")).await?;
-            Ok(counted.map_or(0, i64::cast_unsigned))
-        })
-        .await
+        let first = Condition::new("true", vec![i64::from(limit).into()]);
+        let Condition { sql, params } = live_condition(filter, first);
+        let count = format!(
+            "SELECT count(*) AS count FROM
+                 (SELECT 1 FROM countersign.access_tokens WHERE {sql} ORDER BY {BY_USE} LIMIT $1) AS counted"
+        );
+        let read = |row: &Row, _: &Seal| row.get("count").map(i64::cast_unsigned);
+        let counted = self.row("count_access_tokens", LIST, &count, &params, read);
+        Ok(counted.await?.unwrap_or_default())
     }
 
     /// Lists access tokens in the order of their identifiers, after `after`, at most `limit`.
@@ -209,17 +217,10 @@ impl Store {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<AccessToken>> {
-        self.run("access_tokens", LIST, async |tx| {
-            let after = after.unwrap_or_default();
-            let (condition, params) =
-                condition(filter, vec![after.into(), i64::from(limit).into()]);
-            let list = format!(
-                "SELECT * FROM countersign.access_tokens WHERE token > $1 AND {condition}
-                 ORDER BY token LIMIT $2"
-            );
-            tx.rows(&list, &params, rows::access_token).await
-        })
-        .await
+        let first = Condition::new("token > $1", vec![after.unwrap_or_default().into()]);
+        let (list, params) = condition(filter, first).list("access_tokens", "token", limit);
+        self.rows("access_tokens", LIST, &list, &params, rows::access_token)
+            .await
     }
 
     /// Writes last uses; an earlier time never replaces a later one. Not reported by the feed. Many uses are written in
@@ -318,59 +319,51 @@ async fn ended_here(tx: &mut Tx, mut found: AccessToken) -> Result<AccessToken> 
 }
 
 /// The order of the indexes of tokens that are not revoked, also for queries that need no order, to use the indexes.
-const BY_USE: &str = "ORDER BY coalesce(last_used_at, issued_at), token";
+const BY_USE: &str = "coalesce(last_used_at, issued_at), token";
 
 /// As [`condition`], for tokens that are not revoked, written so that their indexes match it.
-fn live_condition(filter: &TokenFilter, params: Vec<Value>) -> (String, Vec<Value>) {
-    let (mut condition, params) = condition(filter, params);
-    condition += " AND revoked_at IS NULL";
+fn live_condition(filter: &TokenFilter, first: Condition) -> Condition {
+    let mut condition = condition(filter, first);
+    condition.sql += " AND revoked_at IS NULL";
     if filter.user.is_none() {
-        condition += " AND issued_at >= 0";
+        condition.sql += " AND issued_at >= 0";
     }
-    (condition, params)
+    condition
 }
 
-/// The condition of a filter, and its parameters after `params`.
-fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value>) {
-    params.push(filter.unused_since.map_or(i64::MAX, seconds).into());
-    let mut condition = format!("coalesce(last_used_at, issued_at) <= ${}", params.len());
+/// The condition of a filter, after another one.
+fn condition(filter: &TokenFilter, first: Condition) -> Condition {
+    let mut condition = first;
+    let unused_since = filter.unused_since.map_or(i64::MAX, seconds);
+    condition.and("coalesce(last_used_at, issued_at) <= ?", unused_since);
     if filter.live {
-        condition += " AND revoked_at IS NULL";
+        condition.sql += " AND revoked_at IS NULL";
     }
     if let Some((after, last)) = filter.ends {
-        let number = params.len();
-        params.extend([after.into(), last.into()]);
-        condition += &format!(
-            " AND revoked_at IS NULL AND expires_at > ${} AND expires_at <= ${}",
-            number + 1,
-            number + 2
-        );
+        condition.and("revoked_at IS NULL AND expires_at > ?", after);
+        condition.and("expires_at <= ?", last);
     }
-    condition += &owners(filter, &mut params);
-    (condition, params)
+    owners(filter, condition)
 }
 
-/// The condition of a filter on user and consumer, which follows another one.
-fn owners(filter: &TokenFilter, params: &mut Vec<Value>) -> String {
-    let user = filter.user.as_ref().map(UserId::as_str);
-    let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
-    let mut condition = String::new();
-    for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {
-        if let Some(value) = value {
-            params.push(value.into());
-            condition += &format!(" AND {column} = ${}", params.len());
-        }
+/// The condition of a filter on user and consumer, after another one.
+fn owners(filter: &TokenFilter, mut condition: Condition) -> Condition {
+    if let Some(user) = &filter.user {
+        condition.and(r#""user" = ?"#, user.as_str());
+    }
+    if let Some(consumer) = &filter.consumer {
+        condition.and("consumer = ?", consumer.as_str());
     }
     condition
 }
 
 /// Ends what the user or the consumer of a filter was allowed, where no access token was given for it yet.
 async fn void(tx: &mut Tx, filter: &TokenFilter) -> Result<()> {
-    let mut params = Vec::new();
-    let owners = owners(filter, &mut params);
+    let authorized = Condition::new("state = 'authorized'", Vec::new());
+    let Condition { sql, params } = owners(filter, authorized);
     let void = format!(
         r#"UPDATE countersign.request_tokens SET state = 'voided', "user" = NULL, verifier = NULL
-         WHERE state = 'authorized'{owners}"#
+         WHERE {sql}"#
     );
     tx.execute(&void, &params).await.map(drop)
 }

@@ -160,16 +160,9 @@ impl Store {
         after: Option<&UserId>,
         limit: u32,
     ) -> Result<Vec<User>> {
-        self.run("users", LIST, async |tx| {
-            let (condition, mut params) = condition(filter, "id", after.map_or("", UserId::as_str));
-            params.push(i64::from(limit).into());
-            let list = format!(
-                "SELECT * FROM countersign.users WHERE {condition} ORDER BY id LIMIT ${}",
-                params.len()
-            );
-            tx.rows(&list, &params, rows::user).await
-        })
-        .await
+        let condition = condition(filter, "id", after.map_or("", UserId::as_str));
+        let (list, params) = condition.list("users", "id", limit);
+        self.rows("users", LIST, &list, &params, rows::user).await
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     base::{clock::UnixTime, text::names::ConsumerKey},
     records::{
         store::sql::{READ, Store, WRITE, consumers::END_LINK, tx::rows},
-        values::Result,
+        values::{Result, seal::Seal, value::Row},
     },
 };
 
@@ -55,11 +55,9 @@ impl Store {
     ) -> Result<Option<(ConsumerKey, UnixTime)>> {
         let find =
             "SELECT * FROM countersign.developer_links WHERE id_hash = $1 AND expires_at > $2";
-        self.run("developer_link", READ, async |tx| {
-            let params = [id_hash.to_vec().into(), now.into()];
-            tx.row(find, &params, rows::developer_link).await
-        })
-        .await
+        let params = [id_hash.to_vec().into(), now.into()];
+        self.row("developer_link", READ, find, &params, rows::developer_link)
+            .await
     }
 
     /// The end of the link of a consumer; `None`: it has none that is not ended at `now`.
@@ -70,11 +68,9 @@ impl Store {
     ) -> Result<Option<UnixTime>> {
         let find =
             "SELECT * FROM countersign.developer_links WHERE consumer = $1 AND expires_at > $2";
-        self.run("developer_link_of", READ, async |tx| {
-            let params = [consumer.as_str().into(), now.into()];
-            let found = tx.row(find, &params, rows::developer_link).await?;
-            Ok(found.map(|(_, until)| until))
-        })
-        .await
+        let params = [consumer.as_str().into(), now.into()];
+        let read = |row: &Row, _: &Seal| row.get("expires_at");
+        self.row("developer_link_of", READ, find, &params, read)
+            .await
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         store::{
             engine::{Deadline, Isolation},
             sql::{
-                Store, consumers, is_removed,
+                LIST, READ, Store, consumers, is_removed,
                 tx::{Tx, rows},
             },
         },
@@ -85,12 +85,8 @@ impl Store {
     pub async fn consumers_of_owner(&self, owner: &UserId, limit: u32) -> Result<Vec<Consumer>> {
         let list = "SELECT * FROM countersign.consumers WHERE owner = $1 ORDER BY key LIMIT $2";
         let params = [owner.as_str().into(), i64::from(limit).into()];
-        self.run(
-            "consumers_of_owner",
-            crate::records::store::sql::READ,
-            async |tx| tx.rows(list, &params, rows::consumer).await,
-        )
-        .await
+        self.rows("consumers_of_owner", READ, list, &params, rows::consumer)
+            .await
     }
 
     /// Lists the consumers on which an operator has to decide by their keys, after `after`, at most `limit`.
@@ -104,34 +100,24 @@ impl Store {
         );
         let after = after.map_or("", ConsumerKey::as_str);
         let params = [after.into(), i64::from(limit).into()];
-        self.run(
-            "undecided_consumers",
-            crate::records::store::sql::LIST,
-            async |tx| tx.rows(&list, &params, rows::consumer).await,
-        )
-        .await
+        self.rows("undecided_consumers", LIST, &list, &params, rows::consumer)
+            .await
     }
 
     /// Lists the consumers of users that work and that no operator has approved.
     pub async fn unchecked_consumers(&self) -> Result<Vec<Consumer>> {
         let list =
             "SELECT * FROM countersign.consumers WHERE registration = 'unchecked' ORDER BY key";
-        self.run(
-            "unchecked_consumers",
-            crate::records::store::sql::LIST,
-            async |tx| tx.rows(list, &[], rows::consumer).await,
-        )
-        .await
+        self.rows("unchecked_consumers", LIST, list, &[], rows::consumer)
+            .await
     }
 
     /// Counts the consumers on which an operator has to decide.
     pub async fn count_undecided(&self) -> Result<u64> {
         let sql = format!("SELECT count(*) AS count FROM countersign.consumers WHERE {UNDECIDED}");
-        let count = self.run(
-            "count_undecided",
-            crate::records::store::sql::READ,
-            async |tx| count(tx, &sql, &[]).await,
-        );
+        let count = self.run("count_undecided", READ, async |tx| {
+            count(tx, &sql, &[]).await
+        });
         Ok(count.await?.try_into().unwrap_or(0))
     }
 }
