@@ -129,7 +129,7 @@ impl Authorizer {
             token: token.map_err(VerifyError::from)?,
             parameters,
             caller: call.head.received.nearest_address,
-            facts: call.head.received.facts,
+            own_address: call.head.received.own_address,
         }))
     }
 
@@ -167,7 +167,7 @@ impl Authorizer {
             credentials,
             body: call.held()?,
             caller: call.head.received.nearest_address,
-            facts: call.head.received.facts,
+            own_address: call.head.received.own_address,
             secure: call.head.received.secure,
             is_described: call.is_described(),
             window: operation.and_then(|it| it.timestamp_window),

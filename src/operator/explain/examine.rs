@@ -17,7 +17,7 @@ use crate::{
     },
     records::credentials::{AccessCredentials, ConsumerCredentials, SecretAge},
     request::{
-        parse::{caller_facts::CallerFacts, signed::SignedRequest},
+        parse::signed::SignedRequest,
         verify::{
             Credential, Proof, Purpose, RequestTokenCredentials, SignatureCheck, VerifyRejection,
         },
@@ -256,7 +256,7 @@ fn signed<'r>(
         },
         body: request.data.map(str::as_bytes),
         caller: None,
-        facts: CallerFacts::default(),
+        own_address: None,
         secure: request.uri.scheme == Scheme::Https,
         is_described: false,
         window: None,

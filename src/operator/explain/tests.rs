@@ -10,7 +10,7 @@ use crate::{
         values::record::{Callback, Dialect, RequestTokenState},
     },
     request::{
-        parse::{caller_facts::CallerFacts, signed::SignedRequest},
+        parse::signed::SignedRequest,
         policy::{
             access::Access,
             operations::{Operations, Similar},
@@ -191,7 +191,7 @@ impl Stage {
             credentials: protocol.unwrap().demand(purpose.needed()).unwrap(),
             body: None,
             caller: None,
-            facts: CallerFacts::default(),
+            own_address: None,
             secure: true,
             is_described: false,
             window: None,

@@ -162,7 +162,7 @@ impl Endpoints {
             credentials,
             body: body.held()?,
             caller: head.received.nearest_address,
-            facts: head.received.facts,
+            own_address: head.received.own_address,
             secure: head.received.secure,
             is_described: false,
             window: None,

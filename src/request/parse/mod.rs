@@ -1,6 +1,5 @@
 //! Reads a request: its head, its origin and the parameters that its signature covers.
 
-pub mod caller_facts;
 pub mod claimed;
 pub mod head;
 pub mod origin;

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 
 use self::public_url::is_at;
 pub use self::public_url::{PrefixMode, PublicUrl};
-use super::{ParseRejection, caller_facts::CallerFacts, target::RequestTarget};
+use super::{ParseRejection, target::RequestTarget};
 use crate::{
     base::network::{
         http_fields::{all, list},
@@ -61,8 +61,9 @@ pub struct RequestOrigin<'a> {
     /// The nearest address to the caller that is known, for limits and logs: the right-most one that does not belong to a
     /// trusted proxy, or that of the proxy which reports no caller.
     pub nearest_address: Option<IpAddr>,
-    /// The facts about the caller, for the rules of operations: its address is never that of a proxy that reports no caller.
-    pub facts: CallerFacts,
+    /// The address of the caller itself, for rules; `None` if there is none, as over a Unix socket, or if it is not known: it is
+    /// never that of a proxy that reports no caller.
+    pub own_address: Option<IpAddr>,
     /// The peer is a trusted proxy.
     pub trusted: bool,
     /// The fields that a trusted proxy writes.
@@ -137,15 +138,13 @@ impl Origins {
             host: sent,
             secure: peer.secure,
             nearest_address: peer.address,
-            facts: CallerFacts {
-                address: peer.address.filter(|_| !peer.is_relay),
-            },
+            own_address: peer.address.filter(|_| !peer.is_relay),
             trusted: false,
             family: self.family,
         };
         if self.trusts(peer) {
             received.trusted = true;
-            received.facts.address = None;
+            received.own_address = None;
             self.warn_of_other_family(&parts.headers);
             match self.family {
                 ForwardedFamily::XForwarded => self.believe_x_forwarded(parts, &mut received)?,
@@ -228,7 +227,7 @@ impl Origins {
             host: None,
             secure,
             nearest_address: peer.address,
-            facts: CallerFacts::default(),
+            own_address: None,
             trusted: self.may_describe_caller(peer),
             family: self.family,
         };
@@ -291,13 +290,13 @@ impl Origins {
     /// Takes the address that a trusted proxy reports; returns whether it belongs to a trusted proxy too, so that the next
     /// one to the left counts. A trusted proxy is no caller: where none to its left is reported, the caller is unknown.
     fn goes_on_from(&self, hop: &[u8], received: &mut RequestOrigin<'_>) -> bool {
-        received.facts.address = None;
+        received.own_address = None;
         let Some(address) = parse_address(hop) else {
             return false;
         };
         received.nearest_address = Some(address);
         let is_trusted = self.is_trusted(address);
-        received.facts.address = (!is_trusted).then_some(address);
+        received.own_address = (!is_trusted).then_some(address);
         is_trusted
     }
 

@@ -12,7 +12,7 @@ use std::{
 
 use http::{HeaderMap, header};
 
-use super::{ParseRejection, caller_facts::CallerFacts, origin::PublicUrl, target::RequestTarget};
+use super::{ParseRejection, origin::PublicUrl, target::RequestTarget};
 use crate::{
     base::network::http_fields::{all, list, single},
     oauth::{
@@ -49,8 +49,8 @@ pub struct SignedRequest<'r> {
     pub body: Option<&'r [u8]>,
     /// The nearest address to the caller that is known.
     pub caller: Option<IpAddr>,
-    /// The facts about the caller, which rules judge.
-    pub facts: CallerFacts,
+    /// The address of the caller itself, which rules judge, if it is known.
+    pub own_address: Option<IpAddr>,
     /// The request came under TLS, here or at a trusted proxy.
     pub secure: bool,
     /// Another proxy forwards it as it is: nothing that is left unsigned can be taken out of it here.

@@ -1,7 +1,17 @@
 //! The kinds of caller, and which of them may call an operation.
 
 /// A kind of caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum CallerKind {
     /// A consumer's signature with an access token: it acts for a user.
     Consumer,
@@ -14,22 +24,9 @@ pub enum CallerKind {
 }
 
 impl CallerKind {
-    /// Every kind there is.
-    pub const ALL: [Self; 4] = [
-        Self::Consumer,
-        Self::Application,
-        Self::User,
-        Self::Anonymous,
-    ];
-
     /// Its name in the API and the configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Consumer => "consumer",
-            Self::Application => "application",
-            Self::User => "user",
-            Self::Anonymous => "anonymous",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     const fn bit(self) -> u8 {

@@ -1,15 +1,15 @@
 //! The protected operations, and which of them a request matches.
 
-pub mod caller_rules;
 pub mod frame_ancestors;
 pub mod pattern;
 pub(in crate::request::policy) mod readings;
 pub(in crate::request::policy) mod similar;
 pub(in crate::request::policy) mod trie;
 
-use std::{borrow::Cow, collections::BTreeSet, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, net::IpAddr, time::Duration};
 
 use http::{HeaderName, HeaderValue};
+use ipnet::IpNet;
 
 use super::{
     PolicyRejection, UnmetRule,
@@ -17,18 +17,15 @@ use super::{
     path::{AmbiguousPath, MatchablePath, SegmentData, matchable},
 };
 use crate::{
-    base::text::names::Permission,
-    request::{
-        parse::caller_facts::CallerFacts,
-        policy::operations::{
-            caller_rules::CallerRules,
-            frame_ancestors::FrameAncestors,
-            pattern::PathPattern,
-            readings::readings,
-            similar::{folded, without_extension},
-            trie::PathNode,
-        },
+    base::{network, text::names::Permission},
+    request::policy::operations::{
+        frame_ancestors::FrameAncestors,
+        pattern::PathPattern,
+        readings::readings,
+        similar::{folded, without_extension},
+        trie::PathNode,
     },
+    telemetry::calls::facts::OperationRule,
 };
 
 /// The longest value of a parameter that goes on as a header field, in bytes: servers limit the head of a request.
@@ -75,8 +72,8 @@ pub struct Operation {
     pub permission: Option<Permission>,
     /// The kinds of caller that may call it.
     pub access: Access,
-    /// The rules about its callers.
-    pub callers: CallerRules,
+    /// The networks from which it may be called; empty: callers may be anywhere.
+    pub from: Vec<IpNet>,
     /// `Some(true)`: protected calls are enforced; `Some(false)`: observed; `None`: as configured for all.
     pub enforce: Option<bool>,
     /// A WebSocket upgrade passes.
@@ -136,7 +133,7 @@ impl Operation {
         let has_permission = self.permission.is_none() || self.permission == other.permission;
         has_permission
             && self.access.admits_all(other.access)
-            && (self.callers == CallerRules::default() || self.callers == other.callers)
+            && (self.from.is_empty() || self.from == other.from)
             && self.enforcement() <= other.enforcement()
             && (other.needs_body_hash || !self.needs_body_hash)
             && (self.websocket || !other.websocket)
@@ -207,10 +204,17 @@ impl<'a> Found<'a> {
     }
 }
 
+/// From where callers are allowed by these networks, in words.
+pub fn allowed_networks(networks: &[IpNet]) -> String {
+    let networks = Vec::from_iter(networks.iter().map(ToString::to_string));
+    format!("only from {}", networks.join(" or "))
+}
+
 impl Operation {
-    /// The rule by which a caller with these facts may not call it.
-    fn unmet_by(&self, caller: &CallerFacts) -> Option<UnmetRule> {
-        self.callers.unmet_by(caller).map(UnmetRule::Other)
+    /// The rule by which a caller at this address may not call it.
+    fn unmet_by(&self, caller: Option<IpAddr>) -> Option<UnmetRule> {
+        let is_met = network::admit(&self.from, caller);
+        (!is_met).then_some(UnmetRule::Other(OperationRule::From))
     }
 }
 
@@ -225,9 +229,9 @@ impl Found<'_> {
         }
     }
 
-    /// The rule by which a caller with these facts may not call it; for another method, none of the listed ones.
+    /// The rule by which a caller at this address may not call it; for another method, none of the listed ones.
     #[must_use]
-    pub fn unmet_by(&self, caller: &CallerFacts) -> Option<UnmetRule> {
+    pub fn unmet_by(&self, caller: Option<IpAddr>) -> Option<UnmetRule> {
         match self {
             Self::Operation(operation) => operation.unmet_by(caller),
             Self::OtherMethod(others) => {
@@ -562,7 +566,7 @@ mod tests {
             methods: methods.iter().map(ToString::to_string).collect(),
             permission: None,
             access: Access::to(&[CallerKind::Consumer]),
-            callers: CallerRules::default(),
+            from: Vec::new(),
             enforce: None,
             websocket: false,
             needs_body_hash: false,
@@ -883,6 +887,36 @@ mod tests {
             assert!(
                 matches!(found, Found::Unlisted(access) if access.admits(CallerKind::Consumer))
             );
+        }
+    }
+
+    #[test]
+    fn admits_the_addresses_of_its_networks_alone() {
+        for (networks, address, is_admitted) in [
+            ("", Some("192.0.2.1"), true),
+            ("", None, true),
+            ("10.0.0.0/8", None, false),
+            ("10.0.0.0/8", Some("10.255.0.1"), true),
+            ("10.0.0.0/8", Some("11.0.0.1"), false),
+            ("10.0.0.0/8", Some("::ffff:10.0.0.1"), true),
+            ("10.0.0.0/8", Some("::ffff:11.0.0.1"), false),
+            ("10.0.0.0/8", Some("::10.0.0.1"), false),
+            ("0.0.0.0/0", Some("2001:db8::1"), false),
+            ("::/0", Some("::ffff:10.0.0.1"), false),
+            ("192.0.2.1/32 2001:db8::/32", Some("2001:db8::1"), true),
+            ("192.0.2.1/32 2001:db8::/32", Some("192.0.2.1"), true),
+            ("192.0.2.1/32 2001:db8::/32", Some("192.0.2.2"), false),
+        ] {
+            let all = words(networks).into_iter();
+            let from = all.map(|text| text.parse().unwrap()).collect();
+            let address = address.map(|text| text.parse().unwrap());
+            let operation = Operation {
+                from,
+                ..operation("/", &[])
+            };
+            let unmet = operation.unmet_by(address);
+            let expected = (!is_admitted).then_some(UnmetRule::Other(OperationRule::From));
+            assert_eq!(unmet, expected, "{address:?} in {networks}");
         }
     }
 }

@@ -62,7 +62,7 @@ impl Call<'_> {
     }
 
     fn check_caller(&self) -> Result<(), PolicyRejection> {
-        match self.found.unmet_by(&self.head.received.facts) {
+        match self.found.unmet_by(self.head.received.own_address) {
             None => Ok(()),
             unmet => Err(self.operations.forbidden(unmet)),
         }

@@ -6,6 +6,7 @@ use http::Method;
 use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::json;
+use strum::VariantArray as _;
 
 use super::{
     access::{Access, CallerKind},
@@ -23,7 +24,6 @@ use crate::{
     records::values::record::BodyHash,
     request::{
         policy::operations::{
-            caller_rules::CallerRules,
             frame_ancestors::{FrameAncestor, FrameAncestors},
             pattern::PathPattern,
         },
@@ -175,16 +175,10 @@ impl UnlistedSettings {
 }
 
 impl OperationSettings {
-    /// The rules about callers.
-    pub fn caller_rules(&self) -> CallerRules {
-        CallerRules {
-            from: self.from.clone(),
-        }
-    }
-
     /// The keys that set it apart from other operations, as `check` names them.
     pub fn distinctions(&self) -> Vec<&'static str> {
-        let others = [
+        let all = [
+            ("from", !self.from.is_empty()),
             (
                 "body_hash = \"required\"",
                 self.body_hash == BodyHash::Required,
@@ -200,11 +194,10 @@ impl OperationSettings {
             ("launch", self.launch),
             ("framed_by", !self.framed_by.is_empty()),
         ];
-        let others = others
+        let set = all
             .into_iter()
             .filter_map(|(key, is_set)| is_set.then_some(key));
-        let rules = self.caller_rules();
-        rules.demands().map(|(key, _)| key).chain(others).collect()
+        set.collect()
     }
 }
 
@@ -216,7 +209,7 @@ impl From<&OperationSettings> for Operation {
             methods: settings.methods.iter().map(ToString::to_string).collect(),
             permission: settings.permission.clone(),
             access: Access::to(&settings.access),
-            callers: settings.caller_rules(),
+            from: settings.from.clone(),
             enforce: enforcement.map(|enforcement| enforcement == Enforcement::Enforce),
             websocket: !settings.upgrade.is_empty(),
             needs_body_hash: settings.body_hash == BodyHash::Required,
@@ -292,8 +285,8 @@ pub enum UpgradeProtocol {
 
 texts! {
     CallerKind: "\"consumer\", \"application\", \"user\" or \"anonymous\"" =>
-        |text| Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(""),
-        one_of(&Self::ALL.map(Self::as_str));
+        |text| Self::VARIANTS.iter().copied().find(|kind| kind.as_str() == text).ok_or(""),
+        one_of(<Self as strum::VariantNames>::VARIANTS);
     PathPattern: "a path such as \"/members/{id}\" or \"/files/{*rest}\"" => str::parse::<Self>;
     UnlistedKind: "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"" => |text| match text {
         "nobody" => Ok(Self(None)),

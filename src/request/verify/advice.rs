@@ -25,7 +25,7 @@ use crate::{
         diagnosis::{self, Diagnosed, Mistake, WrongSignature, diagnose},
     },
     request::{
-        parse::{caller_facts::CallerFacts, origin::PublicUrl, signed::SignedRequest},
+        parse::{origin::PublicUrl, signed::SignedRequest},
         verify::proof::credential::SharedCredential,
     },
     wire::server::request::RequestBody,
@@ -337,7 +337,7 @@ impl DetachedCall {
             credentials: protocol.ok()?.demand(&[]).ok()?,
             body: None,
             caller: None,
-            facts: CallerFacts::default(),
+            own_address: None,
             // It was when the signature was found wrong.
             secure: true,
             is_described: self.is_described,

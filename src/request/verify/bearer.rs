@@ -18,7 +18,7 @@ use crate::{
     records::credentials::{BearerCredentials, BearerToken},
     request::{
         bearer::{BearerError, BearerRejection, BearerTokens},
-        parse::{caller_facts::CallerFacts, claimed::Claimed},
+        parse::claimed::Claimed,
         verify::proof::credential::is_idle,
     },
     telemetry::redact::RedactedToken,
@@ -35,8 +35,8 @@ pub struct BearerRequest<'r> {
     pub parameters: &'r Parameters,
     /// The nearest address to the caller that is known.
     pub caller: Option<IpAddr>,
-    /// The facts about the caller, which rules judge.
-    pub facts: CallerFacts,
+    /// The address of the caller itself, which rules judge, if it is known.
+    pub own_address: Option<IpAddr>,
 }
 
 cold_from!(VerifyError {
@@ -138,7 +138,7 @@ impl Verifier {
             return Err(VerifyRejection::TokenExpired.into());
         }
         let credential = Credential::Bearer(Arc::clone(&found));
-        credential.check_address(request.facts)?;
+        credential.check_address(request.own_address)?;
         // Who has the token has sent all parameters.
         let parameters = request.parameters;
         let values =

@@ -212,7 +212,7 @@ impl<'v> Check<'v> {
         } = self;
         let values = |name: &[u8]| signature.values(request.parameters, name);
         let signed = (request.parameters, values);
-        credential.check_address(request.facts)?;
+        credential.check_address(request.own_address)?;
         rules.check_rights(purpose, &credential, now, signed, &mut First)?;
         if let Credential::AccessToken(access) = &credential {
             verifier.credentials.touch(access, now, request.caller);

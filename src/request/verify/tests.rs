@@ -16,7 +16,7 @@ use crate::{
         store::double::{TestStore, user},
         values::record::{AccessToken, Consumer, Dialect},
     },
-    request::parse::{caller_facts::CallerFacts, origin::PublicUrl},
+    request::parse::origin::PublicUrl,
     telemetry::calls::facts::SenderProof,
     wire::url::origin::HttpUrl,
 };
@@ -184,7 +184,7 @@ impl Setup {
             credentials,
             body: None,
             caller: None,
-            facts: CallerFacts::default(),
+            own_address: None,
             secure: true,
             is_described: false,
             window: None,

@@ -21,7 +21,7 @@ use crate::{
         parse::origin::PrefixMode,
         policy::{
             access::CallerKind,
-            operations::Similar,
+            operations::{Similar, allowed_networks},
             settings::{Ambiguous, OperationSettings},
         },
         route::settings::FlowAt,
@@ -307,11 +307,10 @@ fn operation(config: &Config, index: usize, operation: &OperationSettings, found
             "another method of {path} is enforced, and some APIs take the method of a POST from its body (_method): a POST whose body \
              is not a form is enforced too, and a form with such a method";
     }
-    for (rule, demand) in operation.caller_rules().demands() {
-        report! { found;
-            [&key(rule)] if enforcement == Enforcement::Observe =>
-                "{path} is to be called {demand}, but calls that are only observed pass from everywhere; set its enforcement to \"enforce\"";
-        }
+    let from = allowed_networks(&operation.from);
+    report! { found;
+        [&key("from")] if enforcement == Enforcement::Observe && !operation.from.is_empty() =>
+            "{path} is to be called {from}, but calls that are only observed pass from everywhere; set its enforcement to \"enforce\"";
     }
 }
 
@@ -344,7 +343,7 @@ fn have_same_rules(config: &Config, one: &OperationSettings, other: &OperationSe
         && within(one, other)
         && within(other, one)
         && enforcement(one) == enforcement(other)
-        && one.caller_rules() == other.caller_rules()
+        && one.from == other.from
         && one.upgrade == other.upgrade
         && forwards(one) == forwards(other)
         && one.headers == other.headers

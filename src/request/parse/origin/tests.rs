@@ -175,7 +175,7 @@ fn chosen(
         host: None,
         secure,
         nearest_address: None,
-        facts: CallerFacts::default(),
+        own_address: None,
         trusted: false,
         family: ForwardedFamily::XForwarded,
     };

@@ -1,6 +1,6 @@
 //! The credentials that sign a call, and whether they are in force.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use crate::{
     base::{clock::UnixTime, findings::Findings, secret::Secret},
@@ -10,7 +10,6 @@ use crate::{
         values::record::{Dialect, RequestToken},
     },
     request::{
-        parse::caller_facts::CallerFacts,
         route::TokenCall,
         verify::{VerifyRejection, VerifyRules},
     },
@@ -176,10 +175,10 @@ impl Credential {
     /// [`VerifyRejection::ConsumerOutside`]
     pub(in crate::request::verify) fn check_address(
         &self,
-        facts: CallerFacts,
+        address: Option<IpAddr>,
     ) -> Result<(), VerifyRejection> {
         let consumer = self.consumer();
-        match consumer.enabled && !consumer.may_call_from(facts.address) {
+        match consumer.enabled && !consumer.may_call_from(address) {
             true => Err(VerifyRejection::ConsumerOutside),
             false => Ok(()),
         }

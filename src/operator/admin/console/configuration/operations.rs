@@ -1,6 +1,7 @@
 //! Operations: the compiled table, and the operations that a path matches.
 
 use askama::Template;
+use strum::VariantArray as _;
 
 use crate::{
     base::text::names::ConsumerKey,
@@ -16,7 +17,7 @@ use crate::{
         policy::{
             access::{Access, CallerKind},
             conventions,
-            operations::{Found, Operation, allowed_methods},
+            operations::{Found, Operation, allowed_methods, allowed_networks},
         },
     },
 };
@@ -176,12 +177,17 @@ fn for_consumer(found: &Found<'_>, consumer: &Consumer) -> String {
     }
 }
 
+/// The names of the kinds of caller that are admitted.
+fn kinds(access: Access) -> impl Iterator<Item = &'static str> {
+    let kinds = CallerKind::VARIANTS.iter().copied();
+    kinds
+        .filter(move |kind| access.admits(*kind))
+        .map(CallerKind::as_str)
+}
+
 /// The kinds of caller in a sentence.
 fn callers(access: Access) -> String {
-    let kinds = CallerKind::ALL
-        .into_iter()
-        .filter(|kind| access.admits(*kind));
-    match Vec::from_iter(kinds.map(CallerKind::as_str)) {
+    match Vec::from_iter(kinds(access)) {
         none if none.is_empty() => "nobody".to_owned(),
         kinds => kinds.join(" or "),
     }
@@ -261,7 +267,8 @@ fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
 
 /// The rules that an operation has instead of the general ones, or in addition to them.
 fn rules(operation: &Operation) -> Vec<String> {
-    let callers = operation.callers.demands().map(|(_, demand)| demand);
+    let from = &operation.from;
+    let callers = (!from.is_empty()).then(|| allowed_networks(from));
     let hash = operation.needs_body_hash;
     let hash = hash.then(|| "a body that is not a form needs oauth_body_hash".to_owned());
     let window = operation.timestamp_window;
@@ -279,7 +286,7 @@ fn rules(operation: &Operation) -> Vec<String> {
             None => "a failed launch shows a page for its user, which no site may frame".to_owned(),
         });
     let rules = [hash, window, forwarded, launch].into_iter().flatten();
-    callers.chain(rules).chain(headers).collect()
+    callers.into_iter().chain(rules).chain(headers).collect()
 }
 
 const fn enforcement(is_enforced: bool) -> &'static str {
@@ -292,10 +299,7 @@ const fn enforcement(is_enforced: bool) -> &'static str {
 
 /// The kinds of caller, each in a frame.
 fn admitted(access: Access) -> Vec<Tag> {
-    let kinds = CallerKind::ALL
-        .into_iter()
-        .filter(|kind| access.admits(*kind));
-    match Vec::from_iter(kinds.map(|kind| Tag::new(kind.as_str(), ""))) {
+    match Vec::from_iter(kinds(access).map(|kind| Tag::new(kind, ""))) {
         none if none.is_empty() => vec![Tag::new("nobody", "bad")],
         kinds => kinds,
     }
