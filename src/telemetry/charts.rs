@@ -101,8 +101,6 @@ pub struct Sample {
 #[derive(Debug, Default)]
 pub struct Charts {
     samples: Mutex<Samples>,
-    /// All requests of the last day.
-    requests: Mutex<SampledDay>,
     /// The times in which calls were only observed.
     observing: Mutex<Observing>,
     /// The calls of each consumer.
@@ -233,7 +231,6 @@ impl Charts {
 
     /// Ends a minute, at whose end the counters are `now`. The first call begins the first minute.
     pub fn sample(&self, now: RequestCounts, end: UnixTime) {
-        self.requests.lock().sample(end, now.total());
         self.observing.lock().sample(end, now.total());
         let mut samples = self.samples.lock();
         if samples.before.verdicts.is_empty() {
@@ -257,11 +254,6 @@ impl Charts {
         let counts = now.since(&samples.before);
         let running = Sample { end, counts };
         samples.minutes.iter().cloned().chain([running]).collect()
-    }
-
-    /// The number of requests in the last day, by the hour.
-    pub fn requests_of_day(&self, now: &RequestCounts, end: UnixTime) -> u64 {
-        self.requests.lock().sum(end, now.total())
     }
 
     /// The last 96 quarters of an hour, the oldest first; the last one is the current one.
@@ -323,9 +315,6 @@ mod tests {
         // Minutes 1,996 to 2,000 are of the last quarter.
         let last = (1_996..=2_000).sum::<u64>() + 7;
         assert_eq!(quarters[95].counts, counts(last));
-        // The last day by the hour: the running one began with minute 1,980, and the sample of a minute is of its end.
-        let of_day = (540..=2_000).sum::<u64>() + 7;
-        assert_eq!(charts.requests_of_day(&counts(sum + 7), now), of_day);
         let before = (1_981..=1_995).sum::<u64>();
         assert_eq!(quarters[94].counts.total(), before);
         assert_eq!(quarters[94].end, UnixTime(1_995 * MINUTE));

@@ -1,118 +1,127 @@
 //! The outcome of a request, as one fixed label.
 
-/// The outcome of a request: the label of `countersign_requests_total` and the `verdict` of the access log, in snake case.
-///
-/// There is no catch-all, so that each new response needs a decision on how it counts.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[strum(serialize_all = "snake_case")]
-pub enum Verdict {
+/// Declares [`Verdict`]; each has its kind.
+macro_rules! verdicts {
+    ($($(#[$attribute:meta])* $verdict:ident => $outcome:ident,)*) => {
+        /// The outcome of a request: the label of `countersign_requests_total` and the `verdict` of the access log.
+        ///
+        /// There is no catch-all, so that each new response needs a decision on how it counts.
+        #[derive(
+            Debug, Clone, Copy, Default, PartialEq, Eq, Hash, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+        )]
+        #[strum(serialize_all = "snake_case")]
+        pub enum Verdict {
+            $($(#[$attribute])* $verdict,)*
+        }
+
+        impl Verdict {
+            /// Its kind.
+            pub const fn outcome(self) -> Outcome {
+                match self {
+                    $(Self::$verdict => Outcome::$outcome,)*
+                }
+            }
+        }
+    };
+}
+
+verdicts! {
     /// Went to the API with an identity.
-    Forwarded,
+    Forwarded => Served,
     /// Went to the API without one.
-    Anonymous,
+    Anonymous => Served,
     /// Went to the API although it would have been rejected: `signature.enforcement = "observe"`.
-    Observed,
+    Observed => Observed,
 
     /// A request token was given out.
-    RequestTokenIssued,
+    RequestTokenIssued => Served,
     /// An access token was given out.
-    AccessTokenIssued,
+    AccessTokenIssued => Served,
     /// An access token was revoked by its consumer.
-    AccessTokenRevoked,
+    AccessTokenRevoked => Served,
     /// An OAuth 2 access token was given out for an access token.
-    TokenExchanged,
+    TokenExchanged => Served,
     /// A page was shown, or its form led on.
-    Page,
+    Page => Served,
     /// A browser without a session was sent to the login.
-    LoginNeeded,
+    LoginNeeded => Served,
 
     /// No credentials, or a protocol parameter is missing.
-    ParameterAbsent,
+    ParameterAbsent => Rejected,
     /// A parameter is malformed, repeated or out of place.
-    ParameterRejected,
+    ParameterRejected => Rejected,
     /// The signature method is not accepted.
-    SignatureMethodRejected,
+    SignatureMethodRejected => Rejected,
     /// The version is not 1.0.
-    VersionRejected,
+    VersionRejected => Rejected,
     /// The consumer is unknown.
-    ConsumerKeyUnknown,
+    ConsumerKeyUnknown => Rejected,
     /// The consumer is disabled.
-    ConsumerKeyRefused,
+    ConsumerKeyRefused => Rejected,
     /// The token is unknown, or another consumer's.
-    TokenRejected,
+    TokenRejected => Rejected,
     /// The token is expired.
-    TokenExpired,
+    TokenExpired => Rejected,
     /// The request token was exchanged before.
-    TokenUsed,
+    TokenUsed => Rejected,
     /// The access token was revoked before.
-    TokenRevoked,
+    TokenRevoked => Rejected,
     /// The verifier is wrong.
-    VerifierInvalid,
+    VerifierInvalid => Rejected,
     /// The signature or body hash is wrong.
-    SignatureInvalid,
+    SignatureInvalid => Rejected,
     /// The nonce was used before.
-    NonceUsed,
+    NonceUsed => Rejected,
     /// The nonce of a launch was used before: its user clicked twice, or loaded the page again.
-    LaunchRepeated,
+    LaunchRepeated => Served,
     /// The timestamp is outside the window.
-    TimestampRefused,
+    TimestampRefused => Rejected,
     /// Tokens are no longer given out for OAuth 1.0a (`sunset.new_grants`).
-    GrantsEnded,
+    GrantsEnded => Rejected,
     /// The operation is not permitted, or the user denied it.
-    PermissionDenied,
+    PermissionDenied => Rejected,
     /// The user has not decided.
-    PermissionUnknown,
+    PermissionUnknown => Rejected,
 
     /// 400 without an `oauth_problem`: broken HTTP, or an unknown `mode`.
-    BadRequest,
+    BadRequest => Rejected,
     /// 403 of a page: a forged or stale form.
-    Forbidden,
+    Forbidden => Rejected,
     /// 403 of a page: the password is wrong, or no account has the name.
-    LoginFailed,
+    LoginFailed => Rejected,
     /// 404 of our own endpoints.
-    NotFound,
+    NotFound => Rejected,
     /// 405.
-    MethodNotAllowed,
+    MethodNotAllowed => Rejected,
     /// 408.
-    RequestTimeout,
+    RequestTimeout => Rejected,
     /// 413.
-    PayloadTooLarge,
+    PayloadTooLarge => Rejected,
     /// 414.
-    UriTooLong,
+    UriTooLong => Rejected,
     /// 421: the service does not have this Host.
-    Misdirected,
+    Misdirected => Rejected,
     /// 429 to a consumer over its rate.
-    RateLimited,
+    RateLimited => Rejected,
     /// 429 to a login.
-    LoginThrottled,
+    LoginThrottled => Rejected,
     /// 431.
-    HeadersTooLarge,
+    HeadersTooLarge => Rejected,
     /// 500.
-    InternalError,
+    InternalError => Failed,
     /// 502.
-    BadGateway,
+    BadGateway => Failed,
     /// 503 to a consumer during a brown-out.
-    BrownOut,
+    BrownOut => Rejected,
     /// 503.
-    Unavailable,
+    Unavailable => Failed,
     /// 504.
-    GatewayTimeout,
+    GatewayTimeout => Failed,
     /// 508: the request passed this process before.
-    LoopDetected,
+    LoopDetected => Rejected,
     /// The peer went away before there was a response.
     #[default]
-    Aborted,
+    Aborted => Failed,
 }
 
 /// The kind of a verdict, for charts.
@@ -130,58 +139,6 @@ pub enum Outcome {
 }
 
 impl Verdict {
-    /// Its kind.
-    pub const fn outcome(self) -> Outcome {
-        match self {
-            Self::Forwarded
-            | Self::Anonymous
-            | Self::RequestTokenIssued
-            | Self::AccessTokenIssued
-            | Self::AccessTokenRevoked
-            | Self::TokenExchanged
-            | Self::Page
-            | Self::LoginNeeded
-            | Self::LaunchRepeated => Outcome::Served,
-            Self::Observed => Outcome::Observed,
-            Self::InternalError
-            | Self::BadGateway
-            | Self::Unavailable
-            | Self::GatewayTimeout
-            | Self::Aborted => Outcome::Failed,
-            Self::ParameterAbsent
-            | Self::ParameterRejected
-            | Self::SignatureMethodRejected
-            | Self::VersionRejected
-            | Self::ConsumerKeyUnknown
-            | Self::ConsumerKeyRefused
-            | Self::TokenRejected
-            | Self::TokenExpired
-            | Self::TokenUsed
-            | Self::TokenRevoked
-            | Self::VerifierInvalid
-            | Self::SignatureInvalid
-            | Self::NonceUsed
-            | Self::TimestampRefused
-            | Self::GrantsEnded
-            | Self::PermissionDenied
-            | Self::PermissionUnknown
-            | Self::BadRequest
-            | Self::Forbidden
-            | Self::LoginFailed
-            | Self::NotFound
-            | Self::MethodNotAllowed
-            | Self::RequestTimeout
-            | Self::PayloadTooLarge
-            | Self::UriTooLong
-            | Self::Misdirected
-            | Self::RateLimited
-            | Self::LoginThrottled
-            | Self::BrownOut
-            | Self::HeadersTooLarge
-            | Self::LoopDetected => Outcome::Rejected,
-        }
-    }
-
     /// The name of the verdict.
     pub fn as_str(self) -> &'static str {
         self.into()
