@@ -27,7 +27,8 @@ pub struct CollectionRules {
 }
 
 /// A tool that reads collections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Tool {
     /// Bruno, and its `bru run`: a directory of files in the OpenCollection format, in an archive, which its application imports
     /// as it is.
@@ -126,22 +127,6 @@ const TOKENS: &str = "const tokens = (body) => Object.fromEntries(body.split('&'
   .map((pair) => pair.split('=').map(decodeURIComponent)).filter((pair) => pair.length === 2));";
 
 impl Tool {
-    /// Both of them.
-    pub const ALL: [Self; 2] = [Self::Bruno, Self::Postman];
-
-    /// Its name in an address.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Bruno => "bruno",
-            Self::Postman => "postman",
-        }
-    }
-
-    /// The tool of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.as_str() == name)
-    }
-
     /// What of its programming interface the scripts use.
     const fn prologue(self) -> &'static str {
         match self {

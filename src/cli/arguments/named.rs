@@ -44,10 +44,10 @@ impl Context {
                 "no consumer has the name {text:?}; list the consumers to find it"
             )),
         };
-        let (filter, mut similar) = (containing(text), Vec::<Consumer>::new());
+        let (filter, mut similar) = (RecordFilter::containing(text), Vec::<Consumer>::new());
         loop {
             let last = similar.last().map(|last| last.key.clone());
-            let next = manage.consumers(filter.clone(), None, last.as_ref(), 500);
+            let next = manage.store.consumers(&filter, last.as_ref(), 500);
             match next.await? {
                 next if next.is_empty() => break,
                 next => similar.extend(next),
@@ -72,7 +72,8 @@ impl Context {
             Err(error @ ManageError::UserUnknown(_)) => error,
             found => return Ok(found?),
         };
-        let similar = manage.users(&containing(text), None, 500).await?;
+        let filter = RecordFilter::containing(text);
+        let similar = manage.store.users(&filter, None, 500).await?;
         if similar.is_empty() {
             return Err(unknown.into());
         }
@@ -110,13 +111,6 @@ pub(in crate::cli) fn chosen(
             "several consumers have the name {text:?}; give the key: {}",
             all(&mut several.iter().map(|(_, one)| *one))
         ))),
-    }
-}
-
-fn containing(text: &str) -> RecordFilter {
-    RecordFilter {
-        q: Some(text.to_owned()),
-        ..RecordFilter::default()
     }
 }
 

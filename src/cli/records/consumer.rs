@@ -9,6 +9,7 @@ use std::{
 
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
+use strum::VariantArray as _;
 
 use crate::{
     base::{
@@ -171,18 +172,16 @@ pub(in crate::cli) async fn execute(
             let filter = RecordFilter {
                 contact,
                 signed_since: still_signing.map(|within| context.now.before(within)),
+                unused_since: manage.unused_since(unused_for),
                 ..filter.into()
             };
             let page = async |last: Option<&(Consumer, _)>, limit| {
                 let after = last.map(|(last, _)| &last.key);
                 let consumers = match waiting {
-                    true => manage.registrations(after, limit).await?,
-                    false => {
-                        let found = manage.consumers(filter.clone(), unused_for, after, limit);
-                        found.await?
-                    }
+                    true => manage.store.undecided_consumers(after, limit).await,
+                    false => manage.store.consumers(&filter, after, limit).await,
                 };
-                manage.views(consumers).await
+                manage.views(consumers?).await
             };
             let rejected = match sort {
                 Order::Rejected => rejected(context)?,
@@ -382,7 +381,8 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
     let registered = registered.await?;
     if let Some(directory) = collections {
         let rules = live::collections(&context.config, app::first(&context.config.listen.address));
-        for file in Tool::ALL.map(|tool| rules.collection(tool, &registered)) {
+        for tool in Tool::VARIANTS {
+            let file = rules.collection(*tool, &registered);
             let path = directory.join(file.file_name);
             let written = create_new(&path).and_then(|mut new| new.write_all(&file.content));
             // The secret is shown this once, whatever becomes of the file.

@@ -107,9 +107,10 @@ pub(in crate::cli) async fn execute(
         } => {
             let mut filter = whose.filter(context).await?;
             filter.ends = ends_within.map(|time| manage.ends_within(time));
+            filter.unused_since = manage.unused_since(unused_for);
             let page = async |last: Option<&AccessToken>, limit| {
                 let last = last.map(|last| &*last.token);
-                manage.tokens(filter.clone(), unused_for, last, limit).await
+                Ok((manage.store).access_tokens(&filter, last, limit).await?)
             };
             context.list(page, |token| json!(token)).await
         }

@@ -85,9 +85,8 @@ pub(in crate::cli) async fn execute(
         Command::List(filter) => {
             let (manage, filter) = (context.manage()?, filter.into());
             let page = async |last: Option<&User>, limit| {
-                manage
-                    .users(&filter, last.map(|last| &last.id), limit)
-                    .await
+                let last = last.map(|last| &last.id);
+                Ok(manage.store.users(&filter, last, limit).await?)
             };
             context.list(page, |user| json!(user)).await
         }
@@ -104,7 +103,7 @@ pub(in crate::cli) async fn execute(
         Command::Sessions(which) => {
             let (id, manage) = (context.user(&which.user).await?.id, context.manage()?);
             let page = async |last: Option<&Session>, _| match last {
-                None => manage.sessions(&id).await,
+                None => Ok(manage.store.sessions_of(&id, context.now).await?),
                 Some(_) => Ok(Vec::new()),
             };
             context.list(page, |session| json!(session)).await
@@ -185,7 +184,8 @@ const fn until(must_change: bool) -> &'static str {
 
 /// The open sessions of a user, in words.
 async fn open_sessions(context: &Context, user: &User) -> Result<String, CommandError> {
-    Ok(match context.manage()?.sessions(&user.id).await?.len() {
+    let open = context.store()?.sessions_of(&user.id, context.now).await?;
+    Ok(match open.len() {
         1 => "1 session".to_owned(),
         count => format!("{count} sessions"),
     })

@@ -6,13 +6,10 @@ use std::sync::atomic::Ordering;
 
 use rustix::system::uname;
 
-use super::{ManageError, Management};
+use super::Management;
 use crate::{
     base::secret::random,
-    records::values::{
-        StoreError,
-        port::{AuditEntry, AuditFilter},
-    },
+    records::values::StoreError,
     telemetry::{
         audit::{Actor, CommandRecord},
         log::causes::causes,
@@ -72,27 +69,6 @@ impl Management {
     /// Whether anything was recorded as done, which nearly always is a change of the store.
     pub fn has_changed(&self) -> bool {
         self.has_changed.load(Ordering::Relaxed)
-    }
-
-    /// Lists what operators did, the newest first, before the position `before`.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn audit_records(
-        &self,
-        filter: &AuditFilter,
-        before: Option<i64>,
-        limit: u32,
-    ) -> Result<Vec<AuditEntry>, ManageError> {
-        Ok(self.store.audit_records(filter, before, limit).await?)
-    }
-
-    /// The kinds of acts that [`Self::audit_records`] lists.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn audit_events(&self) -> Result<Vec<String>, ManageError> {
-        Ok(self.store.audit_events().await?)
     }
 
     /// Records what `by` did, for the log of every `serve` on the store. `about` has the event and what it concerns.

@@ -4,7 +4,7 @@ pub(super) mod developer_links;
 pub(super) mod lti_key_sign;
 pub(super) mod registrations;
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ use crate::{
         text::{longest, names::ConsumerKey},
     },
     records::values::{
-        port::{Added, Guard, ListedConsumer, RecordFilter, Source, Updated},
+        port::{Added, Guard, Source, Updated},
         record::Consumer,
     },
     telemetry::audit::CommandRecord,
@@ -86,36 +86,6 @@ impl Management {
         (source == Source::External).then(|| self.clock.now())
     }
 
-    /// Finds the names, states and contacts of registered consumers, by their keys.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn listed_consumers(
-        &self,
-        keys: &[&str],
-    ) -> Result<HashMap<String, ListedConsumer>, ManageError> {
-        Ok(self.store.listed_consumers(keys).await?)
-    }
-
-    /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered
-    /// and used for the last time at least that long ago.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn consumers(
-        &self,
-        filter: RecordFilter,
-        unused_for: Option<Duration>,
-        after: Option<&ConsumerKey>,
-        limit: u32,
-    ) -> Result<Vec<Consumer>, ManageError> {
-        let filter = RecordFilter {
-            unused_since: self.unused_since(unused_for),
-            ..filter
-        };
-        Ok(self.store.consumers(&filter, after, limit).await?)
-    }
-
     /// Registers a consumer, as [`new_consumer`] makes it.
     ///
     /// # Errors
@@ -147,15 +117,6 @@ impl Management {
             Ok(())
         };
         self.change_consumer(by, key, None, guard, &change).await
-    }
-
-    /// Lists the consumers whose previous secret still verifies, by the end of the grace, at most `limit`.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn consumers_in_grace(&self, limit: u32) -> Result<Vec<Consumer>, ManageError> {
-        let now = self.clock.now();
-        Ok(self.store.consumers_in_grace(now, limit).await?)
     }
 
     /// Accepts the calls of a consumer, or refuses them.

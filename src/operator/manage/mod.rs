@@ -1,6 +1,6 @@
 //! The use cases of operators with consumers, users and access tokens: the rules, the audit record, and the view of each record.
 //!
-//! [`Management`] has one function for each thing that an operator can do. The command line, the admin API and the console
+//! [`Management`] has one function for each thing that an operator can change. The command line, the admin API and the console
 //! are fronts of it: they read arguments, call a function and show a [`view`]. A function that changes one record takes a
 //! [`Guard`](crate::records::values::port::Guard), which looks at the record in the transaction of the change.
 
@@ -75,7 +75,8 @@ impl RecordDefaults {
 
 /// Everything that operators can do with the records of a store.
 pub struct Management {
-    store: Arc<Store>,
+    /// The records. Fronts read them here; changes go through the functions of this type, which record them.
+    pub store: Arc<Store>,
     clock: Clock,
     settings: RecordDefaults,
     feed: Option<Arc<ChangeHub>>,
@@ -84,11 +85,6 @@ pub struct Management {
 }
 
 impl Management {
-    /// Whether other replicas may serve from the same store.
-    pub fn has_replicas(&self) -> bool {
-        self.store.is_shared()
-    }
-
     /// Manages the records of `store`. `feed`: this process follows the store's feed, which logs the audit records, its own
     /// among them, and makes changes take effect here at once.
     pub fn new(
@@ -108,7 +104,7 @@ impl Management {
     }
 
     /// The latest last use of a record that is unused for this long.
-    fn unused_since(&self, unused_for: Option<Duration>) -> Option<UnixTime> {
+    pub fn unused_since(&self, unused_for: Option<Duration>) -> Option<UnixTime> {
         unused_for.map(|duration| self.clock.now().before(duration))
     }
 }

@@ -116,79 +116,6 @@ impl Management {
         (now, now.after(time))
     }
 
-    /// The filter, for tokens alone that are unused for this long.
-    fn narrowed(&self, filter: TokenFilter, unused_for: Option<Duration>) -> TokenFilter {
-        TokenFilter {
-            unused_since: self.unused_since(unused_for),
-            ..filter
-        }
-    }
-
-    /// Lists access tokens by their identifiers, from after `after`, at most `limit`; with `unused_for` only those that were
-    /// last used, or issued, at least that long ago.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn tokens(
-        &self,
-        filter: TokenFilter,
-        unused_for: Option<Duration>,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<AccessToken>, ManageError> {
-        let filter = self.narrowed(filter, unused_for);
-        Ok(self.store.access_tokens(&filter, after, limit).await?)
-    }
-
-    /// Lists access tokens that are not revoked, the longest unused first, after the one of that time and identifier; with
-    /// `unused_for` only those that were last used, or issued, at least that long ago.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn live_tokens(
-        &self,
-        filter: TokenFilter,
-        unused_for: Option<Duration>,
-        after: (UnixTime, &str),
-        limit: u32,
-    ) -> Result<Vec<AccessToken>, ManageError> {
-        let filter = self.narrowed(filter, unused_for);
-        Ok(self.store.idle_access_tokens(&filter, after, limit).await?)
-    }
-
-    /// Lists access tokens that are not revoked, the one that was last used or issued first, after the one of that time and
-    /// identifier; with `unused_for` as [`Self::live_tokens`].
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn recent_tokens(
-        &self,
-        filter: TokenFilter,
-        unused_for: Option<Duration>,
-        after: Option<(UnixTime, &str)>,
-        limit: u32,
-    ) -> Result<Vec<AccessToken>, ManageError> {
-        let filter = self.narrowed(filter, unused_for);
-        Ok(self
-            .store
-            .recent_access_tokens(&filter, after, limit)
-            .await?)
-    }
-
-    /// Counts the access tokens of a filter that are not revoked, up to `limit`; with `unused_for` as [`Self::live_tokens`].
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn count_tokens(
-        &self,
-        filter: TokenFilter,
-        unused_for: Option<Duration>,
-        limit: u32,
-    ) -> Result<u64, ManageError> {
-        let filter = self.narrowed(filter, unused_for);
-        Ok(self.store.count_access_tokens(&filter, limit).await?)
-    }
-
     /// Revokes an access token for good; revoking twice keeps the first time.
     ///
     /// # Errors
@@ -239,7 +166,10 @@ impl Management {
         let mut about = CommandRecord::counting("tokens_revoked", []);
         about.user = filter.user.as_ref().map(ToString::to_string);
         about.consumer = filter.consumer.as_ref().map(ToString::to_string);
-        let filter = self.narrowed(filter, unused_for);
+        let filter = TokenFilter {
+            unused_since: self.unused_since(unused_for),
+            ..filter
+        };
         let (mut all, now) = (0, self.clock.now());
         let last = loop {
             let revoked = self.store.revoke_access_tokens(&filter, now, AT_ONCE);

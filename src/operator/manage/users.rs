@@ -1,7 +1,5 @@
 //! Local accounts.
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -17,8 +15,8 @@ use crate::{
         text::names::UserId,
     },
     records::values::{
-        port::{Added, Guard, RecordFilter},
-        record::{Session, User},
+        port::{Added, Guard},
+        record::User,
     },
     telemetry::audit::CommandRecord,
 };
@@ -103,27 +101,6 @@ impl Management {
     pub async fn user_of_id(&self, id: &UserId) -> Result<User, ManageError> {
         let found = self.store.user(id).await?;
         found.ok_or_else(|| ManageError::UserUnknown(id.to_string()))
-    }
-
-    /// Finds the login names of users, by their ids.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn user_names(&self, ids: &[&str]) -> Result<HashMap<String, String>, ManageError> {
-        Ok(self.store.user_names(ids).await?)
-    }
-
-    /// Lists users by their ids, from after `after`, at most `limit`.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn users(
-        &self,
-        filter: &RecordFilter,
-        after: Option<&UserId>,
-        limit: u32,
-    ) -> Result<Vec<User>, ManageError> {
-        Ok(self.store.users(filter, after, limit).await?)
     }
 
     /// Sets the password hash of a user, and whether the user has to choose another password, and ends the user's sessions.
@@ -225,14 +202,6 @@ impl Management {
         }
         self.audit_user(by, "user_removed", &user.id).await;
         Ok(())
-    }
-
-    /// Lists the open sessions of a user, the newest first.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn sessions(&self, user: &UserId) -> Result<Vec<Session>, ManageError> {
-        Ok(self.store.sessions_of(user, self.clock.now()).await?)
     }
 
     /// Ends all sessions of a user.

@@ -31,7 +31,7 @@ use crate::{
     },
     oauth::ProtocolParameter,
     provider::{
-        collection::{CollectionRules, Tool},
+        collection::CollectionRules,
         endpoints::scope::ScopeSettings,
         issue::callback::{self, ESCAPED, OOB},
         login::{
@@ -356,7 +356,7 @@ impl PageRequest<'_> {
     /// The collection of a consumer, if the address names a tool.
     fn collection(&self, consumer: &Consumer) -> Result<Option<OwnResponse>, PageError> {
         let tool = self.parameter("collection")?;
-        let Some(tool) = tool.as_deref().and_then(Tool::named) else {
+        let Some(Ok(tool)) = tool.as_deref().map(str::parse) else {
             return Ok(None);
         };
         let file = self.pages.rules.collections.collection(tool, consumer);

@@ -207,15 +207,15 @@ impl Call<'_> {
         let page = self.page()?;
         let signed_within = self.query.duration("signed_within")?;
         let now = self.admin.control.clock.now();
+        let manage = &self.backend.manage;
         let filter = RecordFilter {
             contact: self.query.text("contact").map(str::to_owned),
             signed_since: signed_within.map(|within| now.before(within)),
+            unused_since: manage.unused_since(self.query.duration("unused_for")?),
             ..self.record_filter()?
         };
-        let unused_for = self.query.duration("unused_for")?;
         let after = Self::after(page)?;
-        let manage = &self.backend.manage;
-        let listed = manage.consumers(filter, unused_for, after.as_ref(), page.limit + 1);
+        let listed = (manage.store).consumers(&filter, after.as_ref(), page.limit + 1);
         let views = manage.views(listed.await?).await?;
         let doors = signed_within.map(|_| self.admin.doors_of_day());
         let view = |(consumer, view): &(Consumer, Map<String, Value>)| {
@@ -282,7 +282,7 @@ impl Call<'_> {
     pub(super) async fn list_registrations(&self) -> ApiResult {
         let (page, manage) = (self.page()?, &self.backend.manage);
         let after = Self::after(page)?;
-        let listed = manage.registrations(after.as_ref(), page.limit + 1);
+        let listed = (manage.store).undecided_consumers(after.as_ref(), page.limit + 1);
         let views = manage.views(listed.await?).await?;
         let view = |(_, view): &(Consumer, Map<String, Value>)| json!(view);
         Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
@@ -343,8 +343,8 @@ impl Call<'_> {
     pub(super) async fn list_users(&self) -> ApiResult {
         let (page, filter) = (self.page()?, self.record_filter()?);
         let after = Self::after(page)?;
-        let manage = &self.backend.manage;
-        let listed = manage.users(&filter, after.as_ref(), page.limit + 1);
+        let store = &self.backend.manage.store;
+        let listed = store.users(&filter, after.as_ref(), page.limit + 1);
         Ok(paged(
             listed.await?,
             page,
@@ -404,7 +404,8 @@ impl Call<'_> {
 
     pub(super) async fn list_sessions(&self) -> ApiResult {
         let (page, user) = (self.page()?, self.user().await?);
-        let sessions = self.backend.manage.sessions(&user.id).await?;
+        let now = self.admin.control.clock.now();
+        let sessions = self.backend.manage.store.sessions_of(&user.id, now).await?;
         // A user has few sessions. The cursor is the number of sessions before the page.
         let before = Self::after(page)?.unwrap_or(0_usize);
         let most = page.limit as usize + 1;
@@ -449,9 +450,10 @@ impl Call<'_> {
 
     pub(super) async fn list_tokens(&self) -> ApiResult {
         let (page, mut filter) = (self.page()?, self.token_filter()?);
+        let manage = &self.backend.manage;
         let ends_within = self.query.duration("ends_within")?;
-        filter.ends = ends_within.map(|time| self.backend.manage.ends_within(time));
-        let unused_for = self.query.duration("unused_for")?;
+        filter.ends = ends_within.map(|time| manage.ends_within(time));
+        filter.unused_since = manage.unused_since(self.query.duration("unused_for")?);
         let after = match page.cursor {
             None => (UnixTime(0), ""),
             Some(cursor) => {
@@ -463,8 +465,7 @@ impl Call<'_> {
                 parts.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))?
             }
         };
-        let manage = &self.backend.manage;
-        let listed = manage.live_tokens(filter, unused_for, after, page.limit + 1);
+        let listed = (manage.store).idle_access_tokens(&filter, after, page.limit + 1);
         let next = |last: &AccessToken| {
             let used = last.last_used_at.unwrap_or(last.issued_at);
             format!("{}.{}", used.0, last.token)
@@ -549,7 +550,7 @@ impl Call<'_> {
         let key = |one: &ReasonCount| one.newest.call.named_consumer().map(str::to_owned);
         let keys = HashSet::<_>::from_iter(rest.iter().filter_map(|(_, one)| key(one)));
         let keys = Vec::from_iter(keys.iter().map(String::as_str));
-        let known = self.backend.manage.listed_consumers(&keys).await?;
+        let known = self.backend.manage.store.listed_consumers(&keys).await?;
         let (metrics, now) = (&self.admin.shared.metrics, self.admin.control.clock.now());
         let view = |(_, one): &(usize, ReasonCount)| {
             let key = key(one).unwrap_or_default();
@@ -571,8 +572,8 @@ impl Call<'_> {
             ..AuditFilter::default()
         };
         let before = Self::after::<i64>(page)?;
-        let manage = &self.backend.manage;
-        let found = manage.audit_records(&filter, before, page.limit + 1);
+        let store = &self.backend.manage.store;
+        let found = store.audit_records(&filter, before, page.limit + 1);
         let next = |entry: &AuditEntry| entry.position.to_string();
         let view = |entry: &AuditEntry| {
             let mut members = view::members(&entry.record);

@@ -202,10 +202,10 @@ impl ConsoleRequest<'_> {
             keys
         };
         let (mut consumers, mut users) = (consumers, users);
-        let manage = &self.backend.manage;
+        let store = &self.backend.manage.store;
         Ok(Names {
-            consumers: manage.listed_consumers(&distinct(&mut consumers)).await?,
-            users: manage.user_names(&distinct(&mut users)).await?,
+            consumers: store.listed_consumers(&distinct(&mut consumers)).await?,
+            users: store.user_names(&distinct(&mut users)).await?,
         })
     }
 

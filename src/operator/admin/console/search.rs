@@ -87,7 +87,9 @@ impl ConsoleRequest<'_> {
             Some(whole) => vec![whole],
             None => {
                 // Identifiers are listed in their order, so those that begin with these characters come next.
-                let mut next = manage.tokens(all, None, Some(&start), MOST).await?;
+                let mut next = (manage.store)
+                    .access_tokens(&all, Some(&start), MOST)
+                    .await?;
                 next.retain(|next| next.token.starts_with(&start));
                 next
             }
@@ -111,15 +113,9 @@ impl ConsoleRequest<'_> {
     }
 
     async fn hits(&self, q: &str) -> Result<Vec<Hit>> {
-        let (manage, filter) = (
-            &self.backend.manage,
-            RecordFilter {
-                q: Some(q.to_owned()),
-                ..RecordFilter::default()
-            },
-        );
+        let (manage, filter) = (&self.backend.manage, RecordFilter::containing(q));
         let mut hits = Vec::new();
-        for user in manage.users(&filter, None, MOST).await? {
+        for user in manage.store.users(&filter, None, MOST).await? {
             hits.push(Hit::new(
                 "user",
                 user.id.as_str(),
@@ -128,7 +124,7 @@ impl ConsoleRequest<'_> {
                 "id",
             ));
         }
-        let consumers = manage.consumers(filter, None, None, MOST).await?;
+        let consumers = manage.store.consumers(&filter, None, MOST).await?;
         // Consumers come first.
         let consumers = consumers
             .iter()
@@ -164,14 +160,12 @@ impl ConsoleRequest<'_> {
                 let href = path("/rejections", &[("consumer", q)]);
                 hits.push(Hit::elsewhere("rejected calls that name this key", q, href));
             }
-            for filter in ["consumer", "user"] {
-                let named = |name: &str| (filter == name).then(|| q.to_owned());
-                let acts = AuditFilter {
-                    consumer: named("consumer"),
-                    user: named("user"),
-                    ..AuditFilter::default()
-                };
-                if !manage.audit_records(&acts, None, 1).await?.is_empty() {
+            let filters = [
+                ("consumer", AuditFilter::for_consumer(q)),
+                ("user", AuditFilter::for_user(q)),
+            ];
+            for (filter, acts) in filters {
+                if !(manage.store.audit_records(&acts, None, 1).await?).is_empty() {
                     let href = path("/audit", &[(filter, q)]);
                     hits.push(Hit::elsewhere("acts on a record that was removed", q, href));
                 }

@@ -73,16 +73,4 @@ impl Management {
         self.audit_consumer(by, "developer_link_revoked", key).await;
         Ok(())
     }
-
-    /// The end of the link of a consumer, if it has one.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn developer_link_until(
-        &self,
-        key: &ConsumerKey,
-    ) -> Result<Option<UnixTime>, ManageError> {
-        let now = self.clock.now();
-        Ok(self.store.developer_link_of(key, now).await?)
-    }
 }

@@ -13,19 +13,6 @@ use crate::{
 };
 
 impl Management {
-    /// Lists the consumers on which an operator has to decide by their keys, after `after`, at most `limit`: new ones, and
-    /// those with other callbacks.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn registrations(
-        &self,
-        after: Option<&ConsumerKey>,
-        limit: u32,
-    ) -> Result<Vec<Consumer>, ManageError> {
-        Ok(self.store.undecided_consumers(after, limit).await?)
-    }
-
     /// Enables a consumer that a user has asked for, or gives it the callbacks that the user asks for. `seen` are the callbacks
     /// that the operator approves, in any order; `None`: `guard` knows the record that the operator saw.
     ///

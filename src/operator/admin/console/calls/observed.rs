@@ -120,16 +120,15 @@ impl ConsoleRequest<'_> {
         const MOST: usize = 20;
 
         let (manage, shared) = (&self.backend.manage, &self.admin.shared);
-        let enabled = RecordFilter {
-            enabled: Some(true),
-            ..RecordFilter::default()
-        };
         let started = self.admin.shared.rejections.since;
         let unused = self.now.0.saturating_sub(since.unwrap_or(started).0);
         let unused = Duration::from_secs(unused);
-        let found = manage
-            .consumers(enabled, Some(unused), None, LISTED)
-            .await?;
+        let enabled = RecordFilter {
+            enabled: Some(true),
+            unused_since: manage.unused_since(Some(unused)),
+            ..RecordFilter::default()
+        };
+        let found = manage.store.consumers(&enabled, None, LISTED).await?;
         let is_whole = found.len() < LISTED as usize;
         let charts = &self.admin.control.console.charts;
         let views = manage.views(found).await?;

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     base::clock::{UnixTime, days},
     operator::admin::console::{
-        ConsoleRequest, Result,
+        ConsoleRequest, LISTED, Result,
         chart::{self, Chart},
         page::{ConsoleFrame, show},
         parts::{Moment, Named, Number, Tag, counted, path, time},
@@ -337,10 +337,8 @@ impl ConsoleRequest<'_> {
 
     /// The first consumers on which an operator has to decide.
     async fn asked_for(&self) -> Result<Vec<(Named, Vec<Tag>, Moment)>> {
-        let manage = &self.backend.manage;
-        let found = manage
-            .registrations(None, crate::operator::admin::console::LISTED)
-            .await?;
+        let store = &self.backend.manage.store;
+        let found = store.undecided_consumers(None, LISTED).await?;
         let asked = found.iter().take(SHOWN).map(|consumer| {
             let registered = self.moment(consumer.created_at);
             (
@@ -354,10 +352,8 @@ impl ConsoleRequest<'_> {
 
     /// The consumers whose previous secret also verifies, and whether they use it.
     async fn graces(&self) -> Result<Vec<Grace>> {
-        let manage = &self.backend.manage;
-        let consumers = manage
-            .consumers_in_grace(crate::operator::admin::console::LISTED)
-            .await?;
+        let store = &self.backend.manage.store;
+        let consumers = store.consumers_in_grace(self.now, LISTED).await?;
         let graces = consumers.iter().filter_map(|consumer| {
             let (_, until) = consumer.previous_secret.as_ref()?;
             let key = consumer.key.as_str();

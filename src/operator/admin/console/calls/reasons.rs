@@ -222,11 +222,12 @@ impl ConsoleRequest<'_> {
     /// The last rotation of the secret of a consumer, if its record is kept.
     async fn last_rotation(&self, key: &str) -> Result<Option<Moment>> {
         let filter = AuditFilter {
-            consumer: Some(key.to_owned()),
             event: Some(SECRET_ROTATED.to_owned()),
-            ..AuditFilter::default()
+            ..AuditFilter::for_consumer(key)
         };
-        let found = self.backend.manage.audit_records(&filter, None, 1).await?;
+        let found = (self.backend.manage.store)
+            .audit_records(&filter, None, 1)
+            .await?;
         Ok(found.first().map(|entry| self.moment(entry.at)))
     }
 }

@@ -230,7 +230,7 @@ impl ConsoleRequest<'_> {
                 false => "Rejections",
             }),
             started: self.moment(rejections.since),
-            has_replicas: self.backend.manage.has_replicas(),
+            has_replicas: self.backend.manage.store.is_shared(),
             answer,
             fields: [
                 InputField::line("request_id", "Request id", filter.id),

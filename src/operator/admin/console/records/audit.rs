@@ -74,7 +74,9 @@ impl ConsoleRequest<'_> {
         };
         let before = self.field("cursor").parse().ok();
         let manage = &self.backend.manage;
-        let found = manage.audit_records(&filter, before, LISTED).await?;
+        let found = (manage.store)
+            .audit_records(&filter, before, LISTED)
+            .await?;
         let keys = found
             .iter()
             .filter_map(|entry| entry.record.consumer.as_deref());
@@ -126,7 +128,7 @@ impl ConsoleRequest<'_> {
             path("/audit", &parameters)
         };
         let [consumer, user, actor, kind, period, from, to] = given.map(|(_, value)| value);
-        let mut kinds = manage.audit_events().await?;
+        let mut kinds = manage.store.audit_events().await?;
         if !kind.is_empty() && !kinds.iter().any(|it| it == kind) {
             kinds.push(kind.to_owned());
         }
@@ -202,10 +204,7 @@ impl ConsoleRequest<'_> {
             return Ok((None, Vec::new()));
         };
         let manage = &self.backend.manage;
-        let records = RecordFilter {
-            q: Some(text.clone()),
-            ..RecordFilter::default()
-        };
+        let records = RecordFilter::containing(&text);
         let found: Vec<(String, String)> = match filter {
             "consumer" => {
                 if let Ok(key) = text.parse()
@@ -213,7 +212,7 @@ impl ConsoleRequest<'_> {
                 {
                     return Ok((Some(text), Vec::new()));
                 }
-                let found = manage.consumers(records, None, None, LISTED).await?;
+                let found = manage.store.consumers(&records, None, LISTED).await?;
                 let found = found.into_iter();
                 found.map(|it| (it.name, it.key.to_string())).collect()
             }
@@ -221,7 +220,7 @@ impl ConsoleRequest<'_> {
                 if let Ok(user) = manage.user(&text).await {
                     return Ok((Some(user.id.to_string()), Vec::new()));
                 }
-                let found = manage.users(&records, None, LISTED).await?;
+                let found = manage.store.users(&records, None, LISTED).await?;
                 let found = found.into_iter();
                 found.map(|it| (it.name, it.id.to_string())).collect()
             }
@@ -253,8 +252,8 @@ impl ConsoleRequest<'_> {
         /// The acts that are shown.
         const MOST: u32 = 3;
 
-        let manage = &self.backend.manage;
-        let found = manage.audit_records(&filter, None, MOST).await?;
+        let store = &self.backend.manage.store;
+        let found = store.audit_records(&filter, None, MOST).await?;
         let shown = found.into_iter().map(
             |AuditEntry {
                  at, record: act, ..

@@ -126,10 +126,6 @@ impl ConsoleRequest<'_> {
         let last_signed = view.get("last_signed_at").filter(|_| is_by_token);
         let last_signed = last_signed.and_then(|at| UnixTime::deserialize(at).ok());
         let previous = consumer.graced_secret(self.now);
-        let filter = TokenFilter {
-            consumer: Some(consumer.key.clone()),
-            ..TokenFilter::default()
-        };
         let settings = settings(&consumer, &view, self.now, enforces);
         let day = self.calls_of_day(key);
         let [accepted, rejected] = [0, 1].map(|index| day[index].sum(self.now));
@@ -143,12 +139,7 @@ impl ConsoleRequest<'_> {
             frame: self.shell.frame(&*consumer.name),
             is_done: !self.field("done").is_empty(),
             revoked: self.revoked(),
-            last_acts: self
-                .last_acts(AuditFilter {
-                    consumer: Some(consumer.key.to_string()),
-                    ..AuditFilter::default()
-                })
-                .await?,
+            last_acts: self.last_acts(AuditFilter::for_consumer(key)).await?,
             acts: path("/audit", &[("consumer", key)]),
             consumer: &consumer,
             doors: accepts_tokens.then(|| self.admin.doors_of_day().of(key)),
@@ -163,7 +154,8 @@ impl ConsoleRequest<'_> {
             link: self
                 .backend
                 .manage
-                .developer_link_until(&consumer.key)
+                .store
+                .developer_link_of(&consumer.key, self.now)
                 .await?
                 .map(|until| self.moment(until)),
             missing,
@@ -190,7 +182,9 @@ impl ConsoleRequest<'_> {
             can_decline: consumer.registration == Some(Registration::Waiting)
                 || !consumer.asked_callbacks.is_empty(),
             query: path("", &[("key", key)]),
-            tokens: self.some_tokens(filter).await?,
+            tokens: self
+                .some_tokens(TokenFilter::for_consumer(&consumer.key))
+                .await?,
             tokens_of: "consumer",
             all_tokens: path("/tokens", &[("consumer", key)]),
             set: {
@@ -222,11 +216,9 @@ impl ConsoleRequest<'_> {
                 None => None,
             };
             let token = token.filter(|token| token.consumer == consumer.key);
-            let all = TokenFilter {
-                consumer: Some(consumer.key.clone()),
-                ..TokenFilter::default()
-            };
-            let tokens = self.backend.manage.recent_tokens(all, None, None, COUNTED);
+            let all = TokenFilter::for_consumer(&consumer.key);
+            let store = &self.backend.manage.store;
+            let tokens = store.recent_access_tokens(&all, None, COUNTED);
             let mut tokens = tokens.await?;
             tokens.retain(|token| token.expires_at.is_none_or(|end| self.now < end));
             let has = |token: &&AccessToken| {
@@ -264,8 +256,8 @@ impl ConsoleRequest<'_> {
         &self,
         filter: TokenFilter,
     ) -> Result<Vec<TokenRow>> {
-        let manage = &self.backend.manage;
-        let found = manage.recent_tokens(filter, None, None, TOKENS);
+        let store = &self.backend.manage.store;
+        let found = store.recent_access_tokens(&filter, None, TOKENS);
         self.token_rows(&found.await?).await
     }
 }

@@ -183,11 +183,8 @@ impl ConsoleRequest<'_> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         let manage = &self.backend.manage;
-        let filter = TokenFilter {
-            consumer: Some(key.clone()),
-            ..TokenFilter::default()
-        };
-        let has_tokens = manage.count_tokens(filter, None, 1).await? > 0;
+        let filter = TokenFilter::for_consumer(key);
+        let has_tokens = manage.store.count_access_tokens(&filter, 1).await? > 0;
         let is_typed = !has_tokens || self.field("typed") == key.as_str();
         if asked.is_confirmed && is_typed {
             let by = self.actor();
@@ -210,10 +207,7 @@ impl ConsoleRequest<'_> {
         &self,
         consumer: &Consumer,
     ) -> Result<String> {
-        let filter = TokenFilter {
-            consumer: Some(consumer.key.clone()),
-            ..TokenFilter::default()
-        };
-        self.counted_tokens(filter, None).await
+        self.counted_tokens(&TokenFilter::for_consumer(&consumer.key))
+            .await
     }
 }

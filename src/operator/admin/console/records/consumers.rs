@@ -124,19 +124,18 @@ impl ConsoleRequest<'_> {
         let (unused_for, problem) = self.unused_for();
         let (signed_within, signed_problem) = self.duration_of("signed_within", SIGNED_LABEL);
         let problem = problem.or(signed_problem);
+        let manage = &self.backend.manage;
         let filter = RecordFilter {
-            q: (!q.is_empty()).then(|| q.to_owned()),
             enabled: enabled.parse().ok(),
             signed_since: signed_within.map(|within| self.now.before(within)),
-            ..RecordFilter::default()
+            unused_since: manage.unused_since(unused_for),
+            ..RecordFilter::containing(q)
         };
-        let manage = &self.backend.manage;
-        let found = manage.consumers(filter.clone(), unused_for, None, SORTED);
-        let mut found = found.await?;
+        let mut found = manage.store.consumers(&filter, None, SORTED).await?;
         let is_sorted = found.len() < SORTED as usize;
         if !is_sorted {
             let after: Option<ConsumerKey> = self.field("cursor").parse().ok();
-            let page = manage.consumers(filter, unused_for, after.as_ref(), LISTED);
+            let page = (manage.store).consumers(&filter, after.as_ref(), LISTED);
             found = page.await?;
         }
         let given = [
@@ -152,7 +151,8 @@ impl ConsoleRequest<'_> {
         };
         let all = found.len();
         let by_key = self.other_pages(&found, |last| last.key.to_string(), link);
-        let in_grace = manage.consumers_in_grace(LISTED).await?.len();
+        let in_grace = (manage.store).consumers_in_grace(self.now, LISTED);
+        let in_grace = in_grace.await?.len();
         let views = manage.views(found).await?;
         let shared = &self.admin.shared;
         let doors = self.admin.doors_of_day();

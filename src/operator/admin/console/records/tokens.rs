@@ -120,9 +120,10 @@ impl ConsoleRequest<'_> {
         let after = cursor.and_then(|(used, token)| Some((UnixTime(used.parse().ok()?), token)));
         let manage = &self.backend.manage;
         let found = match filter.filter(|_| problem.is_none() && several.is_empty()) {
-            Some(filter) => {
-                manage
-                    .recent_tokens(filter, unused_for, after, LISTED)
+            Some(mut filter) => {
+                filter.unused_since = manage.unused_since(unused_for);
+                (manage.store)
+                    .recent_access_tokens(&filter, after, LISTED)
                     .await?
             }
             None => Vec::new(),
@@ -209,13 +210,12 @@ impl ConsoleRequest<'_> {
     /// The number of tokens of a filter that are not revoked. Counting stops at `MOST`.
     pub(in crate::operator::admin::console) async fn counted_tokens(
         &self,
-        filter: TokenFilter,
-        unused_for: Option<Duration>,
+        filter: &TokenFilter,
     ) -> Result<String> {
         const MOST: u32 = 10_000;
 
-        let count = self.backend.manage.count_tokens(filter, unused_for, MOST);
-        let count = count.await?;
+        let store = &self.backend.manage.store;
+        let count = store.count_access_tokens(filter, MOST).await?;
         Ok(match count < u64::from(MOST) {
             true => counted(count, "access token"),
             false => format!("{} or more access tokens", Number(MOST.into())),
@@ -277,7 +277,11 @@ impl ConsoleRequest<'_> {
             let count = manage.revoke_tokens(&by, filter, unused_for).await?;
             return Ok(revoked(&back, count));
         }
-        let count = self.counted_tokens(filter, unused_for).await?;
+        let counted = TokenFilter {
+            unused_since: manage.unused_since(unused_for),
+            ..filter
+        };
+        let count = self.counted_tokens(&counted).await?;
         let some = |value| {
             Some(value)
                 .filter(|value: &&str| !value.is_empty())

@@ -46,10 +46,7 @@ impl ConsoleRequest<'_> {
                 self.check_form("")?;
                 match self.added().await? {
                     Ok((user, Some(random))) => return Ok(self.hand_over_password(&user, &random)),
-                    Ok((user, None)) => {
-                        let parameters = [("id", user.id.as_str()), ("done", "1")];
-                        return Ok(OwnResponse::see_other(path("/user", &parameters)));
-                    }
+                    Ok((user, None)) => return Ok(done(&user)),
                     Err(problem) => Some(problem),
                 }
             }
@@ -122,10 +119,7 @@ impl ConsoleRequest<'_> {
                 .patch_user(&by, &user.id, Some(&is_same), &members)
                 .await
             {
-                Ok(_) => {
-                    let parameters = [("id", user.id.as_str()), ("done", "1")];
-                    return Ok(OwnResponse::see_other(path("/user", &parameters)));
-                }
+                Ok(_) => return Ok(done(&user)),
                 Err(error) => problem = Some(self::problem(error)?),
             }
         }
@@ -168,11 +162,10 @@ impl ConsoleRequest<'_> {
                     manage
                         .set_password(&by, &user, Some(&is_same), hash, must_change)
                         .await?;
-                    if let Some(random) = random {
-                        return Ok(self.hand_over_password(&user, &random));
-                    }
-                    let parameters = [("id", user.id.as_str()), ("done", "1")];
-                    return Ok(OwnResponse::see_other(path("/user", &parameters)));
+                    return Ok(match random {
+                        Some(random) => self.hand_over_password(&user, &random),
+                        None => done(&user),
+                    });
                 }
                 Err(found) => problem = Some(found),
             }
@@ -202,8 +195,9 @@ impl ConsoleRequest<'_> {
 
     /// The open sessions of a user, in words.
     async fn open_sessions(&self, user: &User) -> Result<String> {
-        let open = self.backend.manage.sessions(&user.id).await?.len() as u64;
-        Ok(counted(open, "open session"))
+        let store = &self.backend.manage.store;
+        let open = store.sessions_of(&user.id, self.now).await?;
+        Ok(counted(open.len() as u64, "open session"))
     }
 
     /// Disables or enables an account.
@@ -221,12 +215,9 @@ impl ConsoleRequest<'_> {
         if asked.is_confirmed {
             return self.set_enabled(&asked, false).await;
         }
-        let filter = TokenFilter {
-            user: Some(asked.record.id.clone()),
-            ..TokenFilter::default()
-        };
+        let filter = TokenFilter::for_user(&asked.record.id);
         let open = self.open_sessions(&asked.record).await?;
-        let tokens = self.counted_tokens(filter, None).await?;
+        let tokens = self.counted_tokens(&filter).await?;
         let effects = vec![
             format!("It ends {open} and revokes {tokens}; they stay ended."),
             "The user cannot log in until the account is enabled.".to_owned(),
@@ -378,4 +369,10 @@ fn problem(error: ManageError) -> Result<String> {
         | ManageError::UserAmbiguous(_) => Ok(error.to_string()),
         error => Err(error.into()),
     }
+}
+
+/// Leads to the page of a user, which says that the change was made.
+fn done(user: &User) -> OwnResponse {
+    let parameters = [("id", user.id.as_str()), ("done", "1")];
+    OwnResponse::see_other(path("/user", &parameters))
 }

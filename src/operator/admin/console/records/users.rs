@@ -80,13 +80,10 @@ struct SessionRow {
 impl ConsoleRequest<'_> {
     pub(in crate::operator::admin::console) async fn users(&self) -> Result<OwnResponse> {
         let q = self.field("q");
-        let filter = RecordFilter {
-            q: (!q.is_empty()).then(|| q.to_owned()),
-            ..RecordFilter::default()
-        };
+        let filter = RecordFilter::containing(q);
         let after: Option<UserId> = self.field("cursor").parse().ok();
-        let manage = &self.backend.manage;
-        let found = manage.users(&filter, after.as_ref(), LISTED).await?;
+        let store = &self.backend.manage.store;
+        let found = store.users(&filter, after.as_ref(), LISTED).await?;
         let (throttle, paused) = (
             &self.backend.throttle,
             self.backend.throttle.paused(self.now),
@@ -143,23 +140,15 @@ impl ConsoleRequest<'_> {
                 system: text(&session.system),
             }
         };
-        let open = self.backend.manage.sessions(&user.id).await?;
+        let store = &self.backend.manage.store;
+        let open = store.sessions_of(&user.id, self.now).await?;
         let throttle = &self.backend.throttle;
         let pauses = throttle.pauses_of(&user.name, &throttle.paused(self.now));
-        let filter = TokenFilter {
-            user: Some(user.id.clone()),
-            ..TokenFilter::default()
-        };
         let page = UserPage {
             frame: self.shell.frame(&*user.name),
             is_done: !self.field("done").is_empty(),
             revoked: self.revoked(),
-            last_acts: self
-                .last_acts(AuditFilter {
-                    user: Some(user.id.to_string()),
-                    ..AuditFilter::default()
-                })
-                .await?,
+            last_acts: self.last_acts(AuditFilter::for_user(id)).await?,
             acts: path("/audit", &[("user", id)]),
             user: &user,
             state: Tag::enabled(user.enabled),
@@ -179,7 +168,7 @@ impl ConsoleRequest<'_> {
                 counted(open.len() as u64, "open session")
             ),
             sessions: open.iter().take(SESSIONS).map(row).collect(),
-            tokens: self.some_tokens(filter).await?,
+            tokens: self.some_tokens(TokenFilter::for_user(&user.id)).await?,
             tokens_of: "user",
             all_tokens: path("/tokens", &[("user", id)]),
             revoke_all: path("/tokens/revoke", &[("user", id), ("back", &self.here(&[]))]),
