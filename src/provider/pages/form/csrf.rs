@@ -13,8 +13,9 @@ use subtle::ConstantTimeEq;
 
 use crate::base::secret::Secret;
 
-/// The purpose of a form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The purpose of a form. Its name is in the message that is signed; everything after the first zero byte is the subject. Forms
+/// in browsers, and other replicas, have values that were made with the names, so they never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 pub(crate) enum FormPurpose {
     /// Logs in at a place; keyed by the login cookie, as all others are by the session.
     LogIn,
@@ -42,32 +43,12 @@ pub(crate) enum FormPurpose {
     Developer,
 }
 
-impl FormPurpose {
-    /// Its bytes in the message. They have no zero byte: everything after the first one is the subject. Forms in browsers, and
-    /// other replicas, have values that were made with them, so they never change.
-    const fn bytes(self) -> &'static [u8] {
-        match self {
-            Self::LogIn => b"LogIn",
-            Self::Decide => b"Decide",
-            Self::Revoke => b"Revoke",
-            Self::LogOut => b"LogOut",
-            Self::LogOutElsewhere => b"LogOutElsewhere",
-            Self::LogOutEverywhere => b"LogOutEverywhere",
-            Self::EndSession => b"EndSession",
-            Self::ChangePassword => b"ChangePassword",
-            Self::Notice => b"Notice",
-            Self::Console => b"Console",
-            Self::Register => b"Register",
-            Self::Developer => b"Developer",
-        }
-    }
-}
-
 /// Makes the value for a form that does `purpose` to `subject`.
 pub(crate) fn value(cookie: &Secret, purpose: FormPurpose, subject: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.expose());
-    let message = [purpose.bytes(), b"\0", subject.as_bytes()].concat();
-    URL_SAFE_NO_PAD.encode(hmac::sign(&key, &message))
+    let purpose: &str = purpose.into();
+    let message = [purpose, "\0", subject].concat();
+    URL_SAFE_NO_PAD.encode(hmac::sign(&key, message.as_bytes()))
 }
 
 /// Whether `sent` is that value.
