@@ -118,13 +118,13 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     }
     warnings.extend(open_password(&config, &args.config.path()));
     let listener = app::first(&config.listen.address);
-    for finding in inspect::inspect(&config, listener) {
-        match finding.severity {
+    for (severity, finding) in inspect::inspect(&config, listener) {
+        match severity {
             Severity::Unsafe => {
-                errors.push(finding.to_string());
+                errors.push(finding);
                 worst = worst.max(1);
             }
-            Severity::Unwise => warnings.push(finding.to_string()),
+            Severity::Unwise => warnings.push(finding),
         }
     }
     if args.json {

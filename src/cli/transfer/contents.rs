@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet, btree_map},
     hash::{BuildHasher as _, RandomState},
-    io::{self, Read},
+    io,
     time::Duration,
 };
 
@@ -293,13 +293,13 @@ impl Contents {
         if self.skipped.count == 0 {
             return Ok(());
         }
-        let mut rows = Reading::new(input.reader()?, format)?;
+        let mut rows = checked_rows(input, format)?;
         for rank in &mut self.ranks {
             let Some(line) = rows.next()? else { break };
             let Some(of) = rank.filter(|rank| *rank == Rank::AccessToken) else {
                 continue;
             };
-            let read = rows.0.members();
+            let read = rows.members();
             let Ok((Record::AccessToken(token), _)) =
                 read.and_then(|members| record(members, &self.defaults))
             else {
@@ -349,7 +349,7 @@ impl Contents {
             .iter()
             .flat_map(|(one, first)| [*one, *first])
             .collect();
-        let mut rows = Reading::new(input.reader()?, format)?;
+        let mut rows = checked_rows(input, format)?;
         for number in 0_u32.. {
             let Some(line) = rows.next()? else { break };
             if wanted.contains(&number) {
@@ -384,24 +384,12 @@ impl Contents {
 }
 
 /// The rows that the first pass has checked: those after the head.
-struct Reading<'a>(Rows<'a>);
-
-impl<'a> Reading<'a> {
-    fn new(input: impl Read + 'a, format: Format<'a>) -> io::Result<Self> {
-        let mut rows = Rows::new(input, format)?.map_err(|_| changed())?;
-        if let Rows::Lines(lines) = &mut rows {
-            lines.next()?;
-        }
-        Ok(Self(rows))
+fn checked_rows<'a>(input: &'a Input, format: Format<'a>) -> io::Result<Rows<'a>> {
+    let mut rows = Rows::new(input.reader()?, format)?.map_err(|_| changed())?;
+    if let Rows::Lines(lines) = &mut rows {
+        lines.next()?;
     }
-
-    fn next(&mut self) -> io::Result<Option<usize>> {
-        self.0.next()
-    }
-
-    fn name(&self) -> Option<String> {
-        self.0.name()
-    }
+    Ok(rows)
 }
 
 fn changed() -> io::Error {
@@ -417,7 +405,7 @@ pub(super) struct Ranked<'a> {
     /// The ranks of which no record was read yet.
     ranks: btree_map::Keys<'a, Rank, u64>,
     /// The rank of the records that are read now, and the rows that follow.
-    rows: Option<(Rank, Reading<'a>)>,
+    rows: Option<(Rank, Rows<'a>)>,
     /// The number of the next row.
     number: usize,
     /// The number of records that were read.
@@ -436,7 +424,7 @@ impl Ranked<'_> {
                     let is_complete = self.done == self.total;
                     return is_complete.then_some(None).ok_or_else(changed);
                 };
-                let rows = Reading::new(self.input.reader()?, self.format)?;
+                let rows = checked_rows(self.input, self.format)?;
                 (self.rows, self.number) = (Some((rank, rows)), 0);
                 continue;
             };
@@ -449,7 +437,7 @@ impl Ranked<'_> {
             if found != Some(*rank) {
                 continue;
             }
-            let members = rows.0.members().map_err(|_| changed())?;
+            let members = rows.members().map_err(|_| changed())?;
             let (record, left_out) =
                 record(members, &self.contents.defaults).map_err(|_| changed())?;
             if record.rank() != *rank {

@@ -6,7 +6,6 @@
 //! outage because of something that was unsafe before. `check` fails for either.
 
 use std::{
-    fmt,
     fs::Metadata,
     io,
     net::SocketAddr,
@@ -47,25 +46,10 @@ pub enum Severity {
     Unwise,
 }
 
-/// Something that is unsafe or of no use although `serve` can run with it. Prints as one line: key, cause and fix.
-#[derive(Debug)]
-pub struct Finding {
-    /// Its severity.
-    pub severity: Severity,
-    key: &'static str,
-    message: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.message)
-    }
-}
-
 /// Logs the findings of [`inspect`].
 pub(in crate::run::app) fn log(config: &Config, listener: SocketAddr) {
-    for finding in inspect(config, listener) {
-        match finding.severity {
+    for (severity, finding) in inspect(config, listener) {
+        match severity {
             Severity::Unsafe => tracing::error!("{finding}"),
             Severity::Unwise => tracing::warn!("{finding}"),
         }
@@ -97,8 +81,9 @@ pub async fn reach_api(params: PoolParams) -> io::Result<()> {
 }
 
 /// Checks the modes of secret files, and the names of certificates. A file that cannot be read is skipped: the part
-/// that needs it reports it. `listener` is the address of the first public listener.
-pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
+/// that needs it reports it. `listener` is the address of the first public listener. What is found is unsafe or of no use
+/// although `serve` can run with it; each text is one line of key, cause and fix.
+pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<(Severity, String)> {
     let mut findings = Findings(Vec::new());
     let (listen, upstream) = (&config.listen_tls, &config.upstream_tls);
     for key in &listen.key {
@@ -142,19 +127,15 @@ pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     findings.0
 }
 
-struct Findings(Vec<Finding>);
+struct Findings(Vec<(Severity, String)>);
 
 impl Findings {
-    fn add(&mut self, severity: Severity, key: &'static str, message: String) {
-        self.0.push(Finding {
-            severity,
-            key,
-            message,
-        });
+    fn add(&mut self, severity: Severity, key: &str, message: &str) {
+        self.0.push((severity, format!("{key}: {message}")));
     }
 
     /// Only its owner may read a secret. A group may be intended: that of a Kubernetes volume, or `ssl-cert`.
-    fn mode(&mut self, key: &'static str, path: &Path) {
+    fn mode(&mut self, key: &str, path: &Path) {
         let found = path.metadata().ok().filter(Metadata::is_file);
         let Some(open) = found.as_ref().and_then(OpenTo::from_metadata) else {
             return;
@@ -162,7 +143,7 @@ impl Findings {
         let (who, mode, fix) = (open.who, open.mode, open.fix(path));
         let path = path.display();
         let message = format!("{path} holds secrets and is open to {who} (mode {mode:04o}); {fix}");
-        self.add(open.severity, key, message);
+        self.add(open.severity, key, &message);
     }
 
     /// Each https host that callers use needs a certificate. A proxy in front may show them its own.
@@ -198,7 +179,7 @@ impl Findings {
                 )
             };
             let message = format!("no certificate is for {host}, the host of {of}; {fix}");
-            self.add(severity, "listen.tls.certificate", message);
+            self.add(severity, "listen.tls.certificate", &message);
         }
     }
 }
