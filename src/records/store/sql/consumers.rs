@@ -1,7 +1,7 @@
 //! Consumers: registered, changed, removed.
 
-pub(in crate::records::store::sql) mod developer_links;
-pub(in crate::records::store::sql) mod registrations;
+pub(crate) mod developer_links;
+pub(crate) mod registrations;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Upkeep: readiness and nonces.
 
-pub(in crate::records::store::sql) mod migrate;
-pub(in crate::records::store::sql) mod purge;
+pub(crate) mod migrate;
+pub(crate) mod purge;
 
 use super::{READ, Store, WRITE, tx::Tx};
 use crate::{

@@ -1,9 +1,9 @@
 //! A transaction of a use case.
 
-pub(in crate::records::store::sql) mod filter;
-pub(in crate::records::store::sql) mod names;
-pub(in crate::records::store::sql) mod rows;
-pub(in crate::records::store::sql) mod sealing;
+pub(crate) mod filter;
+pub(crate) mod names;
+pub(crate) mod rows;
+pub(crate) mod sealing;
 
 use std::sync::Arc;
 

@@ -44,14 +44,14 @@ struct CallPage<'a> {
 }
 
 /// The address of the page of a call.
-pub(in crate::operator::admin::console) fn href(one: &KeptCall) -> String {
+pub(crate) fn href(one: &KeptCall) -> String {
     let number = one.number.to_string();
     let id = one.call.request_id.as_deref().unwrap_or_default();
     path("/rejection", &[("number", &number), ("request_id", id)])
 }
 
 /// What a call proves of the consumer that it names.
-pub(in crate::operator::admin::console) fn proof(call: &CallRecord<'_>) -> Tag {
+pub(crate) fn proof(call: &CallRecord<'_>) -> Tag {
     match call.proof.unwrap_or_default() {
         SenderProof::Verified if call.door == Some(Door::Bearer) => Tag::new("token right", ""),
         SenderProof::Verified if call.is_fault() => Tag::new("signature right", ""),
@@ -62,7 +62,7 @@ pub(in crate::operator::admin::console) fn proof(call: &CallRecord<'_>) -> Tag {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn rejected_call(&self) -> Result<OwnResponse> {
+    pub(crate) async fn rejected_call(&self) -> Result<OwnResponse> {
         let (number, id) = (self.field("number"), self.field("request_id"));
         let kept = self.admin.shared.rejections.newest();
         // A number is of one process, and an id of all.

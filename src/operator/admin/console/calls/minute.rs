@@ -15,25 +15,25 @@ const ALARM_PERCENT: f64 = 5.0;
 const ALARM_CALLS: u64 = 10;
 
 /// The numbers of the last minute, and the fill level of the nonce window.
-pub(in crate::operator::admin::console) struct Tiles {
-    pub(in crate::operator::admin::console) rate: String,
-    pub(in crate::operator::admin::console) requests: Number,
+pub(crate) struct Tiles {
+    pub(crate) rate: String,
+    pub(crate) requests: Number,
     /// The share and the number of the calls that failed, if any did.
-    pub(in crate::operator::admin::console) failed: Option<(String, String)>,
+    pub(crate) failed: Option<(String, String)>,
     /// The name of the share: of rejected calls, or of those that enforcing would reject.
-    pub(in crate::operator::admin::console) wrong: &'static str,
-    pub(in crate::operator::admin::console) share: String,
-    pub(in crate::operator::admin::console) counts: String,
-    pub(in crate::operator::admin::console) half: String,
-    pub(in crate::operator::admin::console) most: String,
-    pub(in crate::operator::admin::console) nonce_share: String,
-    pub(in crate::operator::admin::console) nonces: Number,
-    pub(in crate::operator::admin::console) max_nonces: Number,
+    pub(crate) wrong: &'static str,
+    pub(crate) share: String,
+    pub(crate) counts: String,
+    pub(crate) half: String,
+    pub(crate) most: String,
+    pub(crate) nonce_share: String,
+    pub(crate) nonces: Number,
+    pub(crate) max_nonces: Number,
 }
 
 impl Tiles {
     /// The tiles, where signatures are enforced or only observed.
-    pub(in crate::operator::admin::console) fn new(
+    pub(crate) fn new(
         minutes: &[Sample],
         enforces: bool,
         (nonces, max_nonces): (u64, u64),
@@ -138,7 +138,7 @@ fn percent_of(part: u64, all: u64) -> f64 {
 }
 
 /// How many calls of the last minute failed, else of the current one.
-pub(in crate::operator::admin::console) fn failures(minutes: &[Sample]) -> Option<String> {
+pub(crate) fn failures(minutes: &[Sample]) -> Option<String> {
     let of = |samples: Option<&Sample>, when: &str| {
         let calls = MinuteCalls::from_samples(samples);
         (calls.failed > 0).then(|| format!("{} calls of {when} failed.", calls.failures()))
@@ -149,7 +149,7 @@ pub(in crate::operator::admin::console) fn failures(minutes: &[Sample]) -> Optio
 
 /// The warning about the last minute: more than a twentieth of its answered calls were rejected, or would be, or twice the
 /// share of the hour.
-pub(in crate::operator::admin::console) fn alarm(minutes: &[Sample]) -> Option<String> {
+pub(crate) fn alarm(minutes: &[Sample]) -> Option<String> {
     let minute = MinuteCalls::from_samples(last_minute(minutes));
     let (share, of_hour) = (
         minute.percent(),

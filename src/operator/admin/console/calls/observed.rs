@@ -21,31 +21,31 @@ use crate::{
 };
 
 /// The numbers of the calls that enforcing would reject, in words.
-pub(in crate::operator::admin::console) struct Breakage {
+pub(crate) struct Breakage {
     /// `3 of 120 requests`.
-    pub(in crate::operator::admin::console) share: String,
+    pub(crate) share: String,
     /// `: 1 call of 1 consumer, 2 unsigned calls`; empty if there are none.
-    pub(in crate::operator::admin::console) senders: String,
+    pub(crate) senders: String,
     /// The page that lists them.
-    pub(in crate::operator::admin::console) href: String,
-    pub(in crate::operator::admin::console) period: Period,
+    pub(crate) href: String,
+    pub(crate) period: Period,
     /// The time is too short to decide by it.
-    pub(in crate::operator::admin::console) is_short: bool,
+    pub(crate) is_short: bool,
     /// Signatures are enforced again.
-    pub(in crate::operator::admin::console) is_past: bool,
+    pub(crate) is_past: bool,
     /// The beginning of the time; `None`: the start of this process.
-    pub(in crate::operator::admin::console) since: Option<UnixTime>,
+    pub(crate) since: Option<UnixTime>,
 }
 
 /// A consumer that may be broken, or not: it has not called.
-pub(in crate::operator::admin::console) struct SilentConsumer {
-    pub(in crate::operator::admin::console) consumer: Named,
-    pub(in crate::operator::admin::console) last_call: Option<Moment>,
+pub(crate) struct SilentConsumer {
+    pub(crate) consumer: Named,
+    pub(crate) last_call: Option<Moment>,
 }
 
 /// The time of which calls are counted.
 #[derive(Clone, Copy)]
-pub(in crate::operator::admin::console) enum Period {
+pub(crate) enum Period {
     /// All since this process started, which is less than 24 hours ago.
     Process(Moment),
     /// All since calls are only observed, which is less than 24 hours ago.
@@ -83,14 +83,14 @@ impl Period {
     }
 
     /// The head of the column of its calls.
-    pub(in crate::operator::admin::console) const fn calls(self) -> &'static str {
+    pub(crate) const fn calls(self) -> &'static str {
         match self {
             Self::Day => "#calls in 24 h",
             _ => "#calls",
         }
     }
 
-    pub(in crate::operator::admin::console) const fn is_day(self) -> bool {
+    pub(crate) const fn is_day(self) -> bool {
         matches!(self, Self::Day)
     }
 }
@@ -100,7 +100,7 @@ const SHORT: Duration = Duration::from_secs(60 * 60);
 
 impl ConsoleRequest<'_> {
     /// What enforcing would break; `None`: no call of the last 24 hours may have been only observed.
-    pub(in crate::operator::admin::console) fn breakage(&self) -> Option<Breakage> {
+    pub(crate) fn breakage(&self) -> Option<Breakage> {
         let shared = &self.admin.shared;
         // The requests last: each rejection has been counted among them.
         let calls = shared.rejections.observed_in_last_day();
@@ -112,7 +112,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The consumers that have not called since calls are only observed, the last verified call first, and whether they are all.
-    pub(in crate::operator::admin::console) async fn silent(
+    pub(crate) async fn silent(
         &self,
         since: Option<UnixTime>,
     ) -> Result<(Vec<SilentConsumer>, bool)> {
@@ -150,20 +150,13 @@ impl ConsoleRequest<'_> {
     }
 
     /// Whether calls of the last 24 hours were only observed, and enforcing would reject them for this reason.
-    pub(in crate::operator::admin::console) fn is_observed_in_day(
-        &self,
-        group: &ReasonCount,
-    ) -> bool {
+    pub(crate) fn is_observed_in_day(&self, group: &ReasonCount) -> bool {
         group.is_observed() && group.last_day(self.now) > 0
     }
 
     /// Sorts reasons by their calls of the last 24 hours. Those that no longer need attention come after the others. Keys that
     /// callers make up come last, so that they push no consumer off the page.
-    pub(in crate::operator::admin::console) fn sort_by_day(
-        &self,
-        groups: &mut [ReasonCount],
-        names: &Names,
-    ) {
+    pub(crate) fn sort_by_day(&self, groups: &mut [ReasonCount], names: &Names) {
         let is_strange = |one: &KeptCall| one.call.named_consumer().is_some() && !one.is_registered;
         groups.sort_by_cached_key(|group| {
             let needs_nobody = self.after(group, names).needs_nobody();
@@ -174,12 +167,12 @@ impl ConsoleRequest<'_> {
 }
 
 /// Whether a call is neither a fault nor of a key that is not registered.
-pub(in crate::operator::admin::console) fn has_registered_consumer(one: &KeptCall) -> bool {
+pub(crate) fn has_registered_consumer(one: &KeptCall) -> bool {
     one.is_registered && !one.call.is_fault()
 }
 
 /// The reasons of faults and of keys that are not registered, of these kept calls, and those of all unsigned calls.
-pub(in crate::operator::admin::console) fn reasons_of_others<'a>(
+pub(crate) fn reasons_of_others<'a>(
     strange: impl DoubleEndedIterator<Item = &'a Arc<KeptCall>>,
     unsigned: Vec<ReasonCount>,
 ) -> Vec<ReasonCount> {

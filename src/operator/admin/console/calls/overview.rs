@@ -142,7 +142,7 @@ struct VerdictCount {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn overview(&self) -> Result<OwnResponse> {
+    pub(crate) async fn overview(&self) -> Result<OwnResponse> {
         let (console, shared) = (&self.admin.control.console, &self.admin.shared);
         let readiness = &self.admin.readiness;
         let counts = shared.metrics.counts();
@@ -367,10 +367,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The number of calls of a consumer with its previous secret, and the last one.
-    pub(in crate::operator::admin::console) fn uses_of_previous(
-        &self,
-        key: &str,
-    ) -> Option<(String, Moment)> {
+    pub(crate) fn uses_of_previous(&self, key: &str) -> Option<(String, Moment)> {
         let (count, last) = self.admin.shared.previous_secrets.uses_by(key)?;
         Some((counted(count, "call"), self.moment(last)))
     }

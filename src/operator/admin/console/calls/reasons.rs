@@ -31,50 +31,50 @@ use crate::{
 const START: Duration = Duration::from_secs(5 * 60);
 
 /// The calls of one consumer that were rejected, by reason.
-pub(in crate::operator::admin::console) struct RejectedConsumer {
+pub(crate) struct RejectedConsumer {
     /// `None`: the calls name no consumer.
-    pub(in crate::operator::admin::console) consumer: Option<Named>,
+    pub(crate) consumer: Option<Named>,
     /// The text in its place.
-    pub(in crate::operator::admin::console) nobody: &'static str,
-    pub(in crate::operator::admin::console) reasons: Vec<Reason>,
+    pub(crate) nobody: &'static str,
+    pub(crate) reasons: Vec<Reason>,
 }
 
 /// The calls of one consumer that were rejected for one reason, as a row shows them.
-pub(in crate::operator::admin::console) struct Reason {
+pub(crate) struct Reason {
     /// The mistake in words.
-    pub(in crate::operator::admin::console) mistake: String,
+    pub(crate) mistake: String,
     /// Its fixed word, and the link to its rejections.
-    pub(in crate::operator::admin::console) word: &'static str,
-    pub(in crate::operator::admin::console) href: String,
+    pub(crate) word: &'static str,
+    pub(crate) href: String,
     /// The row says that enforcing would reject them.
-    pub(in crate::operator::admin::console) is_observed: bool,
-    pub(in crate::operator::admin::console) advice: String,
+    pub(crate) is_observed: bool,
+    pub(crate) advice: String,
     /// What happened since the last of them, with the class of its frame.
-    pub(in crate::operator::admin::console) later: Option<Tag>,
+    pub(crate) later: Option<Tag>,
     /// The link to the page that enables its consumer again.
-    pub(in crate::operator::admin::console) enable: Option<String>,
-    pub(in crate::operator::admin::console) count: Number,
-    pub(in crate::operator::admin::console) first: Moment,
+    pub(crate) enable: Option<String>,
+    pub(crate) count: Number,
+    pub(crate) first: Moment,
     /// This process had only started then: calls before it may have had the same mistake.
-    pub(in crate::operator::admin::console) may_be_older: bool,
-    pub(in crate::operator::admin::console) last: Moment,
-    pub(in crate::operator::admin::console) proof: Tag,
+    pub(crate) may_be_older: bool,
+    pub(crate) last: Moment,
+    pub(crate) proof: Tag,
     /// The last call is signed with the previous secret.
-    pub(in crate::operator::admin::console) previous_secret: bool,
+    pub(crate) previous_secret: bool,
     /// The rotation that replaced the secret with which it signs.
-    pub(in crate::operator::admin::console) rotated: Option<Moment>,
+    pub(crate) rotated: Option<Moment>,
     /// The last call, and its page.
-    pub(in crate::operator::admin::console) call: String,
-    pub(in crate::operator::admin::console) call_href: String,
+    pub(crate) call: String,
+    pub(crate) call_href: String,
     /// Where it came from, if it names no consumer.
-    pub(in crate::operator::admin::console) from: Option<String>,
+    pub(crate) from: Option<String>,
     /// The accounts and addresses of the failed logins that are kept.
-    pub(in crate::operator::admin::console) logins: Option<String>,
+    pub(crate) logins: Option<String>,
 }
 
 /// The calls that a row counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::operator::admin::console) enum CountedSince {
+pub(crate) enum CountedSince {
     /// All since this process started.
     Start,
     /// Those of the last 24 hours, of a table that has no others than observed ones.
@@ -83,15 +83,12 @@ pub(in crate::operator::admin::console) enum CountedSince {
 
 impl ConsoleRequest<'_> {
     /// The reasons for which calls of registered consumers were rejected.
-    pub(in crate::operator::admin::console) fn reasons_of_consumers(&self) -> Vec<ReasonCount> {
+    pub(crate) fn reasons_of_consumers(&self) -> Vec<ReasonCount> {
         self.admin.shared.rejections.reasons(None)
     }
 
     /// The names of the consumers of these reasons.
-    pub(in crate::operator::admin::console) async fn names_of(
-        &self,
-        groups: &[ReasonCount],
-    ) -> Result<Names> {
+    pub(crate) async fn names_of(&self, groups: &[ReasonCount]) -> Result<Names> {
         let keys = groups
             .iter()
             .filter_map(|it| it.newest.call.named_consumer());
@@ -99,11 +96,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// What happened after the last call of a reason.
-    pub(in crate::operator::admin::console) fn after(
-        &self,
-        group: &ReasonCount,
-        names: &Names,
-    ) -> AfterRejection {
+    pub(crate) fn after(&self, group: &ReasonCount, names: &Names) -> AfterRejection {
         let key = group.newest.call.named_consumer();
         let consumer = ConsumerNow {
             accepted: key.map_or(0, |key| self.admin.shared.metrics.accepted_of(key)),
@@ -114,7 +107,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The rows of these reasons. Those of one consumer follow each other, in the place of its first one.
-    pub(in crate::operator::admin::console) async fn reasons(
+    pub(crate) async fn reasons(
         &self,
         groups: &[ReasonCount],
         names: &Names,

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Why a page is not shown, or a change not made.
-pub(in crate::operator::admin::console) enum Rejected {
+pub(crate) enum Rejected {
     /// The request cannot be read; the reason.
     Malformed(&'static str),
     /// The form came from elsewhere.
@@ -58,7 +58,7 @@ struct MessagePage<'a> {
 }
 
 impl Rejected {
-    pub(in crate::operator::admin::console) fn response(self, shell: &Shell<'_>) -> OwnResponse {
+    pub(crate) fn response(self, shell: &Shell<'_>) -> OwnResponse {
         let (status, title) = self.status_and_title();
         let text = self.text();
         let again = match &self {

@@ -139,7 +139,7 @@ impl Filter<'_> {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn rejections(&self) -> Result<OwnResponse> {
+    pub(crate) async fn rejections(&self) -> Result<OwnResponse> {
         let filter = Filter {
             consumer: self.field("consumer"),
             reason: self.field("reason"),

@@ -39,7 +39,7 @@ struct Findings {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn signature(&self) -> Result<OwnResponse> {
+    pub(crate) async fn signature(&self) -> Result<OwnResponse> {
         let sent = |name| self.form.as_ref().and_then(|form| form.field(name));
         let field = |name, label, rows| {
             InputField::new(

@@ -59,7 +59,7 @@ struct OperationRow {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn operations(&self) -> Result<OwnResponse> {
+    pub(crate) async fn operations(&self) -> Result<OwnResponse> {
         let live = self.admin.shared.live.load();
         let (operations, enforces) = (&live.authorizer.operations, live.authorizer.enforces());
         let (method, tried) = (self.field("method"), self.field("path"));

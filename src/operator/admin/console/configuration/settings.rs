@@ -30,7 +30,7 @@ struct ConfigurationPage<'a> {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) fn configuration(&self) -> OwnResponse {
+    pub(crate) fn configuration(&self) -> OwnResponse {
         let settings = self.admin.control.console.settings.load();
         let (q, which) = (self.field("q"), self.field("which"));
         let is_only_changed = which != "all";

@@ -55,7 +55,7 @@ struct Act {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn audit_page(&self) -> Result<OwnResponse> {
+    pub(crate) async fn audit_page(&self) -> Result<OwnResponse> {
         let names = ["consumer", "user", "actor", "kind", "period", "from", "to"];
         let given = names.map(|name| (name, self.field(name)));
         let [consumer, user, actor, kind, ..] =
@@ -195,7 +195,7 @@ impl ConsoleRequest<'_> {
     /// The key of a consumer, or the id of a user, that a filter of this name means: of the one with this key, id or name, else
     /// of the only one that has the text in one of them, else the text itself, which may be of a record that was removed; and
     /// all that have it, if they are several.
-    pub(in crate::operator::admin::console) async fn meant(
+    pub(crate) async fn meant(
         &self,
         filter: &str,
         text: Option<String>,
@@ -245,7 +245,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The last acts on a record, with actors and times, the newest first.
-    pub(in crate::operator::admin::console) async fn last_acts(
+    pub(crate) async fn last_acts(
         &self,
         filter: AuditFilter,
     ) -> Result<Vec<(String, String, Moment)>> {

@@ -22,31 +22,31 @@ use crate::{
 
 /// A change before it is made.
 #[derive(Default)]
-pub(in crate::operator::admin::console) struct PlannedChange {
+pub(crate) struct PlannedChange {
     /// The question.
-    pub(in crate::operator::admin::console) title: String,
+    pub(crate) title: String,
     /// What deserves a second look.
-    pub(in crate::operator::admin::console) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// The effects of the change, and the parts that it does not affect.
-    pub(in crate::operator::admin::console) effects: Vec<String>,
+    pub(crate) effects: Vec<String>,
     /// The record as it will be, or the part of it that changes.
-    pub(in crate::operator::admin::console) facts: Vec<(&'static str, String)>,
+    pub(crate) facts: Vec<(&'static str, String)>,
     /// The hidden fields of the form that makes it.
-    pub(in crate::operator::admin::console) fields: Vec<(&'static str, String)>,
+    pub(crate) fields: Vec<(&'static str, String)>,
     /// The button that makes it.
-    pub(in crate::operator::admin::console) button: &'static str,
+    pub(crate) button: &'static str,
     /// A form leads to it, to which an operator may go back.
-    pub(in crate::operator::admin::console) may_change: bool,
+    pub(crate) may_change: bool,
     /// It ends something.
-    pub(in crate::operator::admin::console) is_destructive: bool,
+    pub(crate) is_destructive: bool,
     /// The text to type, if a button is not enough.
-    pub(in crate::operator::admin::console) typed: Option<String>,
+    pub(crate) typed: Option<String>,
     /// A sentence has to be written.
-    pub(in crate::operator::admin::console) has_sentence: bool,
+    pub(crate) has_sentence: bool,
     /// The record as it is now: the change is made to nothing else.
-    pub(in crate::operator::admin::console) state: String,
+    pub(crate) state: String,
     /// The page to go to instead.
-    pub(in crate::operator::admin::console) back: String,
+    pub(crate) back: String,
 }
 
 #[derive(Template)]
@@ -60,9 +60,9 @@ struct ConfirmPage<'a> {
 }
 
 /// A change of a record that is asked for, and made when it is confirmed.
-pub(in crate::operator::admin::console) struct AskedChange<T> {
-    pub(in crate::operator::admin::console) record: T,
-    pub(in crate::operator::admin::console) is_confirmed: bool,
+pub(crate) struct AskedChange<T> {
+    pub(crate) record: T,
+    pub(crate) is_confirmed: bool,
     /// The record as it was shown.
     state: String,
     is_same: Box<dyn Fn(&T) -> bool + Sync>,
@@ -73,12 +73,12 @@ pub(in crate::operator::admin::console) struct AskedChange<T> {
 
 impl<T> AskedChange<T> {
     /// Lets the change be made to the record as it was shown, and to no other.
-    pub(in crate::operator::admin::console) fn guard(&self) -> Guard<'_, T> {
+    pub(crate) fn guard(&self) -> Guard<'_, T> {
         Some(&*self.is_same)
     }
 
     /// The question whether to make it.
-    pub(in crate::operator::admin::console) fn planned(
+    pub(crate) fn planned(
         self,
         title: String,
         effects: Vec<String>,
@@ -96,7 +96,7 @@ impl<T> AskedChange<T> {
     }
 
     /// The question whether to make it, if it ends something.
-    pub(in crate::operator::admin::console) fn destructive(
+    pub(crate) fn destructive(
         self,
         title: String,
         effects: Vec<String>,
@@ -109,25 +109,21 @@ impl<T> AskedChange<T> {
     }
 
     /// Leads to the page of the record, when it is made.
-    pub(in crate::operator::admin::console) fn done(&self) -> OwnResponse {
+    pub(crate) fn done(&self) -> OwnResponse {
         OwnResponse::see_other(format!("{}&done=1", self.page))
     }
 }
 
 impl ConsoleRequest<'_> {
     /// The change of the consumer that the request names.
-    pub(in crate::operator::admin::console) async fn change_of_consumer(
-        &self,
-    ) -> Result<AskedChange<Consumer>> {
+    pub(crate) async fn change_of_consumer(&self) -> Result<AskedChange<Consumer>> {
         let consumer = self.named_consumer().await?;
         let id = ("key", consumer.key.to_string());
         self.asked(consumer, state_of, "/consumer", id)
     }
 
     /// The change of the user that the request names.
-    pub(in crate::operator::admin::console) async fn change_of_user(
-        &self,
-    ) -> Result<AskedChange<User>> {
+    pub(crate) async fn change_of_user(&self) -> Result<AskedChange<User>> {
         let user = self.named_user().await?;
         let id = ("id", user.id.to_string());
         self.asked(user, state_of_user, "/user", id)
@@ -156,7 +152,7 @@ impl ConsoleRequest<'_> {
     ///
     /// # Errors
     /// [`crate::operator::admin::console::Rejected::Stale`], if the record is another one than the form shows.
-    pub(in crate::operator::admin::console) fn is_confirmed(&self, state: &str) -> Result<bool> {
+    pub(crate) fn is_confirmed(&self, state: &str) -> Result<bool> {
         let is_sent = self
             .form
             .as_ref()
@@ -168,10 +164,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Asks for the confirmation of a change.
-    pub(in crate::operator::admin::console) fn confirm(
-        &self,
-        change: &PlannedChange,
-    ) -> OwnResponse {
+    pub(crate) fn confirm(&self, change: &PlannedChange) -> OwnResponse {
         let page = ConfirmPage {
             frame: self.shell.frame(&*change.title),
             csrf: self.csrf(&change.state),
@@ -183,7 +176,7 @@ impl ConsoleRequest<'_> {
 }
 
 /// A fingerprint of a consumer with its secrets.
-pub(in crate::operator::admin::console) fn state_of(consumer: &Consumer) -> String {
+pub(crate) fn state_of(consumer: &Consumer) -> String {
     let previous = consumer.previous_secret.as_ref();
     fingerprint(
         consumer,
@@ -192,7 +185,7 @@ pub(in crate::operator::admin::console) fn state_of(consumer: &Consumer) -> Stri
 }
 
 /// A fingerprint of a user, without the password's hash, which a login may replace.
-pub(in crate::operator::admin::console) fn state_of_user(user: &User) -> String {
+pub(crate) fn state_of_user(user: &User) -> String {
     fingerprint(user, [None, None])
 }
 

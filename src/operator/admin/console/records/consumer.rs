@@ -98,13 +98,13 @@ struct PreviousSecret {
 
 impl ConsoleRequest<'_> {
     /// The consumer that `key` names.
-    pub(in crate::operator::admin::console) async fn named_consumer(&self) -> Result<Consumer> {
+    pub(crate) async fn named_consumer(&self) -> Result<Consumer> {
         let key: Option<ConsumerKey> = self.field("key").parse().ok();
         let key = key.ok_or(Rejected::NotFound)?;
         Ok(self.backend.manage.consumer(&key).await?)
     }
 
-    pub(in crate::operator::admin::console) async fn consumer(&self) -> Result<OwnResponse> {
+    pub(crate) async fn consumer(&self) -> Result<OwnResponse> {
         let key: Option<ConsumerKey> = self.field("key").parse().ok();
         let key = key.ok_or(Rejected::NotFound)?;
         let (consumer, looked_up_at) = self.backend.manage.consumer_found(&key).await?;
@@ -240,10 +240,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The token that begins with these characters, if there is one.
-    pub(in crate::operator::admin::console) async fn token_beginning(
-        &self,
-        start: &str,
-    ) -> Result<Option<AccessToken>> {
+    pub(crate) async fn token_beginning(&self, start: &str) -> Result<Option<AccessToken>> {
         match self.backend.manage.token(start, false).await {
             Ok(token) => Ok(Some(token)),
             Err(error) if error.status() >= 500 => Err(error.into()),
@@ -252,10 +249,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The tokens of a filter that were used last.
-    pub(in crate::operator::admin::console) async fn some_tokens(
-        &self,
-        filter: TokenFilter,
-    ) -> Result<Vec<TokenRow>> {
+    pub(crate) async fn some_tokens(&self, filter: TokenFilter) -> Result<Vec<TokenRow>> {
         let store = &self.backend.manage.store;
         let found = store.recent_access_tokens(&filter, None, TOKENS);
         self.token_rows(&found.await?).await
@@ -302,7 +296,7 @@ fn missing_half(
     }
 }
 
-pub(in crate::operator::admin::console) fn is_usual(text: &str) -> bool {
+pub(crate) fn is_usual(text: &str) -> bool {
     ["none", "no", "the default"].contains(&text) || text.ends_with(" (the default)")
 }
 

@@ -68,7 +68,7 @@ struct RotatePage<'a> {
 
 impl ConsoleRequest<'_> {
     /// Gives a consumer another secret.
-    pub(in crate::operator::admin::console) async fn rotate_secret(&self) -> Result<OwnResponse> {
+    pub(crate) async fn rotate_secret(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         let grace = self.duration("grace")?;
@@ -115,7 +115,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Registers a consumer.
-    pub(in crate::operator::admin::console) async fn add_consumer(&self) -> Result<OwnResponse> {
+    pub(crate) async fn add_consumer(&self) -> Result<OwnResponse> {
         if self.form.is_none() {
             return Ok(self.ask(None, None, None));
         }
@@ -168,7 +168,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Changes the fields of a consumer.
-    pub(in crate::operator::admin::console) async fn edit_consumer(&self) -> Result<OwnResponse> {
+    pub(crate) async fn edit_consumer(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let consumer = &asked.record;
         let ask = |problem| Ok(self.ask(Some(consumer), None, problem));
@@ -344,10 +344,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// A duration of the form or the query; `None` if it is empty.
-    pub(in crate::operator::admin::console) fn duration(
-        &self,
-        name: &str,
-    ) -> Result<Option<Duration>> {
+    pub(crate) fn duration(&self, name: &str) -> Result<Option<Duration>> {
         match self.field(name) {
             "" => Ok(None),
             text => match parse_duration(text) {

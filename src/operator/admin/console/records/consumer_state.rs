@@ -11,9 +11,7 @@ use crate::{
 };
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn disable_consumer(
-        &self,
-    ) -> Result<OwnResponse> {
+    pub(crate) async fn disable_consumer(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
@@ -43,7 +41,7 @@ impl ConsoleRequest<'_> {
         Ok(self.confirm(&asked.destructive(title, effects, "Disable")))
     }
 
-    pub(in crate::operator::admin::console) async fn enable_consumer(&self) -> Result<OwnResponse> {
+    pub(crate) async fn enable_consumer(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
@@ -60,9 +58,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Approves what a user has asked for.
-    pub(in crate::operator::admin::console) async fn approve_consumer(
-        &self,
-    ) -> Result<OwnResponse> {
+    pub(crate) async fn approve_consumer(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
@@ -90,9 +86,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Declines what a user has asked for, with a sentence for the user.
-    pub(in crate::operator::admin::console) async fn decline_consumer(
-        &self,
-    ) -> Result<OwnResponse> {
+    pub(crate) async fn decline_consumer(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         let reason = self.field("typed").trim();
@@ -113,7 +107,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Ends the grace of the previous secret.
-    pub(in crate::operator::admin::console) async fn end_grace(&self) -> Result<OwnResponse> {
+    pub(crate) async fn end_grace(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
@@ -141,9 +135,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Makes the link of its developer, and shows it this once.
-    pub(in crate::operator::admin::console) async fn make_developer_link(
-        &self,
-    ) -> Result<OwnResponse> {
+    pub(crate) async fn make_developer_link(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
@@ -163,9 +155,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Ends the link of its developer.
-    pub(in crate::operator::admin::console) async fn end_developer_link(
-        &self,
-    ) -> Result<OwnResponse> {
+    pub(crate) async fn end_developer_link(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
@@ -179,7 +169,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Removes a consumer. If it has live tokens, its key has to be typed.
-    pub(in crate::operator::admin::console) async fn remove_consumer(&self) -> Result<OwnResponse> {
+    pub(crate) async fn remove_consumer(&self) -> Result<OwnResponse> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         let manage = &self.backend.manage;
@@ -203,10 +193,7 @@ impl ConsoleRequest<'_> {
         }))
     }
 
-    pub(in crate::operator::admin::console) async fn live_tokens(
-        &self,
-        consumer: &Consumer,
-    ) -> Result<String> {
+    pub(crate) async fn live_tokens(&self, consumer: &Consumer) -> Result<String> {
         self.counted_tokens(&TokenFilter::for_consumer(&consumer.key))
             .await
     }

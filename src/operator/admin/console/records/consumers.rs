@@ -33,7 +33,7 @@ const SIGNED: &[(&str, &str)] = &[
 const SIGNED_LABEL: &str = "Signed a call within";
 
 /// Times without use, as filters offer them.
-pub(in crate::operator::admin::console) const UNUSED: &[(&str, &str)] = &[
+pub(crate) const UNUSED: &[(&str, &str)] = &[
     ("", "any"),
     ("30d", "30 days"),
     ("90d", "90 days"),
@@ -119,7 +119,7 @@ struct ConsumerRow {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn consumers(&self) -> Result<OwnResponse> {
+    pub(crate) async fn consumers(&self) -> Result<OwnResponse> {
         let (q, enabled) = (self.field("q"), self.field("enabled"));
         let (unused_for, problem) = self.unused_for();
         let (signed_within, signed_problem) = self.duration_of("signed_within", SIGNED_LABEL);
@@ -232,7 +232,7 @@ impl ConsoleRequest<'_> {
         Ok(show(200, &page))
     }
 
-    pub(in crate::operator::admin::console) fn state(&self, consumer: &Consumer) -> Vec<Tag> {
+    pub(crate) fn state(&self, consumer: &Consumer) -> Vec<Tag> {
         let mut state = vec![Tag::enabled(consumer.enabled)];
         let asked = match consumer.registration {
             Some(Registration::Waiting) => Some(("waits for approval", "warn")),

@@ -51,7 +51,7 @@ const SNIPPETS: [(&str, &str, &str); 5] = [
 
 /// The reason why there is a new secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::operator::admin::console) enum HandedOver {
+pub(crate) enum HandedOver {
     Registered,
     /// The key stays, and its developer has everything else.
     Rotated,
@@ -80,7 +80,7 @@ struct HandoverPage<'a> {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) fn hand_over(
+    pub(crate) fn hand_over(
         &self,
         why: HandedOver,
         title: String,
@@ -190,7 +190,7 @@ impl ConsoleRequest<'_> {
         }
     }
 
-    pub(in crate::operator::admin::console) fn hand_over_link(
+    pub(crate) fn hand_over_link(
         &self,
         consumer: &Consumer,
         url: String,
@@ -205,11 +205,7 @@ impl ConsoleRequest<'_> {
         self.show_once(title, ["link", "For its developer"], facts, back)
     }
 
-    pub(in crate::operator::admin::console) fn hand_over_password(
-        &self,
-        user: &User,
-        password: &Secret,
-    ) -> OwnResponse {
+    pub(crate) fn hand_over_password(&self, user: &User, password: &Secret) -> OwnResponse {
         let title = format!("New password of {}", user.name);
         let password = password.expose_text().to_string();
         let facts = vec![("Login name", user.name.clone()), ("Password", password)];

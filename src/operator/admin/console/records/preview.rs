@@ -25,7 +25,7 @@ struct PreviewPage<'a> {
 
 impl ConsoleRequest<'_> {
     /// The page that shows it light and dark, in a chosen language.
-    pub(in crate::operator::admin::console) async fn consent(&self) -> Result<OwnResponse> {
+    pub(crate) async fn consent(&self) -> Result<OwnResponse> {
         let consumer = self.named_consumer().await?;
         let (key, language) = (consumer.key.as_str(), self.field("language"));
         let live = self.admin.shared.live.load();
@@ -60,7 +60,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The page itself, for a frame of the other one.
-    pub(in crate::operator::admin::console) async fn consent_page(&self) -> Result<OwnResponse> {
+    pub(crate) async fn consent_page(&self) -> Result<OwnResponse> {
         let consumer = self.named_consumer().await?;
         let live = self.admin.shared.live.load();
         let (language, is_dark) = (self.field("language"), self.field("scheme") == "dark");

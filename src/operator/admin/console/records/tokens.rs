@@ -41,21 +41,21 @@ struct TokensPage<'a> {
 }
 
 /// A row of a table of tokens.
-pub(in crate::operator::admin::console) struct TokenRow {
-    pub(in crate::operator::admin::console) token: String,
-    pub(in crate::operator::admin::console) consumer: Named,
-    pub(in crate::operator::admin::console) user: Named,
-    pub(in crate::operator::admin::console) permissions: String,
-    pub(in crate::operator::admin::console) issued: Moment,
-    pub(in crate::operator::admin::console) began: &'static str,
-    pub(in crate::operator::admin::console) last_used: Option<Moment>,
-    pub(in crate::operator::admin::console) last_used_from: Option<IpAddr>,
-    pub(in crate::operator::admin::console) state: &'static str,
-    pub(in crate::operator::admin::console) class: &'static str,
+pub(crate) struct TokenRow {
+    pub(crate) token: String,
+    pub(crate) consumer: Named,
+    pub(crate) user: Named,
+    pub(crate) permissions: String,
+    pub(crate) issued: Moment,
+    pub(crate) began: &'static str,
+    pub(crate) last_used: Option<Moment>,
+    pub(crate) last_used_from: Option<IpAddr>,
+    pub(crate) state: &'static str,
+    pub(crate) class: &'static str,
     /// The time of its end.
-    pub(in crate::operator::admin::console) end: Option<Moment>,
+    pub(crate) end: Option<Moment>,
     /// The link that revokes it.
-    pub(in crate::operator::admin::console) revoke: Option<String>,
+    pub(crate) revoke: Option<String>,
 }
 
 impl ConsoleRequest<'_> {
@@ -77,9 +77,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The time without use that a filter asks for, or what is wrong with it.
-    pub(in crate::operator::admin::console) fn unused_for(
-        &self,
-    ) -> (Option<Duration>, Option<String>) {
+    pub(crate) fn unused_for(&self) -> (Option<Duration>, Option<String>) {
         self.duration_of("unused_for", "Unused for")
     }
 
@@ -99,12 +97,12 @@ impl ConsoleRequest<'_> {
     }
 
     /// The tokens that were just revoked, in words.
-    pub(in crate::operator::admin::console) fn revoked(&self) -> Option<String> {
+    pub(crate) fn revoked(&self) -> Option<String> {
         let count = self.field("revoked").parse::<u64>().ok();
         count.map(|count| counted(count, "access token"))
     }
 
-    pub(in crate::operator::admin::console) async fn tokens(&self) -> Result<OwnResponse> {
+    pub(crate) async fn tokens(&self) -> Result<OwnResponse> {
         let (unused_for, mut problem) = self.unused_for();
         let (filter, several) = match self.filter().await {
             Ok((filter, several)) => (Some(filter), several),
@@ -157,10 +155,7 @@ impl ConsoleRequest<'_> {
         Ok(show(200, &page))
     }
 
-    pub(in crate::operator::admin::console) async fn token_rows(
-        &self,
-        tokens: &[AccessToken],
-    ) -> Result<Vec<TokenRow>> {
+    pub(crate) async fn token_rows(&self, tokens: &[AccessToken]) -> Result<Vec<TokenRow>> {
         let consumers = tokens.iter().map(|token| token.consumer.as_str());
         let users = tokens.iter().map(|token| token.user.as_str());
         let names = self.names(consumers, users).await?;
@@ -201,17 +196,14 @@ impl ConsoleRequest<'_> {
     }
 
     /// The token of the page's own link, else the one that was typed.
-    pub(in crate::operator::admin::console) fn named_token(&self) -> String {
+    pub(crate) fn named_token(&self) -> String {
         let token = self.field("token");
         let opened = self.session.opened(token);
         opened.unwrap_or_else(|| token.to_owned())
     }
 
     /// The number of tokens of a filter that are not revoked. Counting stops at `MOST`.
-    pub(in crate::operator::admin::console) async fn counted_tokens(
-        &self,
-        filter: &TokenFilter,
-    ) -> Result<String> {
+    pub(crate) async fn counted_tokens(&self, filter: &TokenFilter) -> Result<String> {
         const MOST: u32 = 10_000;
 
         let store = &self.backend.manage.store;
@@ -223,7 +215,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Revokes one token.
-    pub(in crate::operator::admin::console) async fn revoke_token(&self) -> Result<OwnResponse> {
+    pub(crate) async fn revoke_token(&self) -> Result<OwnResponse> {
         let (manage, by) = (&self.backend.manage, self.actor());
         let token = manage.token(&self.named_token(), true).await?;
         let (state, back) = (token.token.clone(), self.back_or("/tokens"));
@@ -252,7 +244,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Revokes all tokens of a filter.
-    pub(in crate::operator::admin::console) async fn revoke_tokens(&self) -> Result<OwnResponse> {
+    pub(crate) async fn revoke_tokens(&self) -> Result<OwnResponse> {
         let (manage, by) = (&self.backend.manage, self.actor());
         let ((filter, several), unused_for) = (self.filter().await?, self.duration("unused_for")?);
         if !several.is_empty() {

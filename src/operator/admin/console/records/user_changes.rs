@@ -39,7 +39,7 @@ struct UserForm<'a> {
 
 impl ConsoleRequest<'_> {
     /// Makes an account.
-    pub(in crate::operator::admin::console) async fn add_user(&self) -> Result<OwnResponse> {
+    pub(crate) async fn add_user(&self) -> Result<OwnResponse> {
         let problem = match self.form {
             None => None,
             Some(_) => {
@@ -102,7 +102,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Changes the fields of a user.
-    pub(in crate::operator::admin::console) async fn edit_user(&self) -> Result<OwnResponse> {
+    pub(crate) async fn edit_user(&self) -> Result<OwnResponse> {
         let user = self.named_user().await?;
         let state = state_of_user(&user);
         let mut problem = None;
@@ -148,7 +148,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Sets the password of a user.
-    pub(in crate::operator::admin::console) async fn set_password(&self) -> Result<OwnResponse> {
+    pub(crate) async fn set_password(&self) -> Result<OwnResponse> {
         let user = self.named_user().await?;
         let state = state_of_user(&user);
         let mut problem = None;
@@ -210,7 +210,7 @@ impl ConsoleRequest<'_> {
         Ok(asked.done())
     }
 
-    pub(in crate::operator::admin::console) async fn disable_user(&self) -> Result<OwnResponse> {
+    pub(crate) async fn disable_user(&self) -> Result<OwnResponse> {
         let asked = self.change_of_user().await?;
         if asked.is_confirmed {
             return self.set_enabled(&asked, false).await;
@@ -226,7 +226,7 @@ impl ConsoleRequest<'_> {
         Ok(self.confirm(&asked.destructive(title, effects, "Disable")))
     }
 
-    pub(in crate::operator::admin::console) async fn enable_user(&self) -> Result<OwnResponse> {
+    pub(crate) async fn enable_user(&self) -> Result<OwnResponse> {
         let asked = self.change_of_user().await?;
         if asked.is_confirmed {
             return self.set_enabled(&asked, true).await;
@@ -237,7 +237,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Ends all sessions of a user.
-    pub(in crate::operator::admin::console) async fn end_sessions(&self) -> Result<OwnResponse> {
+    pub(crate) async fn end_sessions(&self) -> Result<OwnResponse> {
         let asked = self.change_of_user().await?;
         if asked.is_confirmed {
             let (manage, by) = (&self.backend.manage, self.actor());
@@ -255,7 +255,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// Ends the pauses of logins after failed ones of a user.
-    pub(in crate::operator::admin::console) async fn end_pauses(&self) -> Result<OwnResponse> {
+    pub(crate) async fn end_pauses(&self) -> Result<OwnResponse> {
         let asked = self.change_of_user().await?;
         let user = &asked.record;
         if asked.is_confirmed {

@@ -78,7 +78,7 @@ struct SessionRow {
 }
 
 impl ConsoleRequest<'_> {
-    pub(in crate::operator::admin::console) async fn users(&self) -> Result<OwnResponse> {
+    pub(crate) async fn users(&self) -> Result<OwnResponse> {
         let q = self.field("q");
         let filter = RecordFilter::containing(q);
         let after: Option<UserId> = self.field("cursor").parse().ok();
@@ -116,13 +116,13 @@ impl ConsoleRequest<'_> {
     }
 
     /// The user that `id` names.
-    pub(in crate::operator::admin::console) async fn named_user(&self) -> Result<User> {
+    pub(crate) async fn named_user(&self) -> Result<User> {
         let id: Option<UserId> = self.field("id").parse().ok();
         let id = id.ok_or(Rejected::NotFound)?;
         Ok(self.backend.manage.user_of_id(&id).await?)
     }
 
-    pub(in crate::operator::admin::console) async fn user(&self) -> Result<OwnResponse> {
+    pub(crate) async fn user(&self) -> Result<OwnResponse> {
         let user = self.named_user().await?;
         let id = user.id.as_str();
         let members = view::members(&user);

@@ -20,28 +20,25 @@ use crate::{
 };
 
 /// The parameter of the token.
-pub(in crate::operator::admin::console) const PARAMETER: &str = "once";
+pub(crate) const PARAMETER: &str = "once";
 
 /// An unused invitation ends after this time.
 pub const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 /// The invitation that is open, if there is one: the SHA-256 of its token, and its end.
 #[derive(Default)]
-pub(in crate::operator::admin::console) struct Invitation(Mutex<Option<([u8; 32], UnixTime)>>);
+pub(crate) struct Invitation(Mutex<Option<([u8; 32], UnixTime)>>);
 
 impl Invitation {
     /// Makes the token of a new one, which replaces the one before it.
-    pub(in crate::operator::admin::console) fn open(
-        &self,
-        now: UnixTime,
-    ) -> Result<Secret, NoRandomness> {
+    pub(crate) fn open(&self, now: UnixTime) -> Result<Secret, NoRandomness> {
         let token = random::secret()?;
         *self.0.lock() = Some((id_hash(&token), now.after(LIFETIME)));
         Ok(token)
     }
 
     /// Whether this was its token, which is used once. Hashes are compared, so the time tells nothing about the token.
-    pub(in crate::operator::admin::console) fn take(&self, token: &str, now: UnixTime) -> bool {
+    pub(crate) fn take(&self, token: &str, now: UnixTime) -> bool {
         let hash = id_hash(&Secret::from(token));
         let taken = self.0.lock().take_if(|(expected, _)| *expected == hash);
         taken.is_some_and(|(_, until)| now < until)

@@ -24,17 +24,17 @@ use crate::{
 };
 
 /// A request without a session.
-pub(in crate::operator::admin::console) struct LoginRequest<'a> {
-    pub(in crate::operator::admin::console) admin: &'a Admin,
-    pub(in crate::operator::admin::console) backend: &'a Backend,
-    pub(in crate::operator::admin::console) peer: Option<IpAddr>,
+pub(crate) struct LoginRequest<'a> {
+    pub(crate) admin: &'a Admin,
+    pub(crate) backend: &'a Backend,
+    pub(crate) peer: Option<IpAddr>,
     /// The browser speaks https.
-    pub(in crate::operator::admin::console) is_secure: bool,
+    pub(crate) is_secure: bool,
     /// The browser has sent a cookie.
-    pub(in crate::operator::admin::console) is_back: bool,
-    pub(in crate::operator::admin::console) shell: &'a Shell<'a>,
+    pub(crate) is_back: bool,
+    pub(crate) shell: &'a Shell<'a>,
     /// Neither a form nor a HEAD, which no browser shows.
-    pub(in crate::operator::admin::console) is_get: bool,
+    pub(crate) is_get: bool,
 }
 
 #[derive(Template)]
@@ -48,11 +48,7 @@ struct LoginPage<'a> {
 
 impl LoginRequest<'_> {
     /// Responds with the login form, or opens a session.
-    pub(in crate::operator::admin::console) fn respond(
-        &self,
-        uri: &Uri,
-        sent: Sent,
-    ) -> OwnResponse {
+    pub(crate) fn respond(&self, uri: &Uri, sent: Sent) -> OwnResponse {
         if self.shell.path != "/login" {
             if sent.form.is_some() {
                 let text = "Nothing was changed: the session has ended. Log in and begin again.";

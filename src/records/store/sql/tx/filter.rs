@@ -6,20 +6,20 @@ use crate::records::values::{
 };
 
 /// What a statement asks of rows, with its parameters.
-pub(in crate::records::store::sql) struct Condition {
-    pub(in crate::records::store::sql) sql: String,
-    pub(in crate::records::store::sql) params: Vec<Value>,
+pub(crate) struct Condition {
+    pub(crate) sql: String,
+    pub(crate) params: Vec<Value>,
 }
 
 impl Condition {
     /// A condition on these parameters.
-    pub(in crate::records::store::sql) fn new(sql: &str, params: Vec<Value>) -> Self {
+    pub(crate) fn new(sql: &str, params: Vec<Value>) -> Self {
         let sql = sql.to_owned();
         Self { sql, params }
     }
 
     /// Asks one thing more, of a value whose place is `?`.
-    pub(in crate::records::store::sql) fn and(&mut self, sql: &str, value: impl Into<Value>) {
+    pub(crate) fn and(&mut self, sql: &str, value: impl Into<Value>) {
         self.params.push(value.into());
         let place = format!("${}", self.params.len());
         self.sql += " AND ";
@@ -27,12 +27,7 @@ impl Condition {
     }
 
     /// The statement that lists the rows of `table` in this order, at most `limit`, and its parameters.
-    pub(in crate::records::store::sql) fn list(
-        mut self,
-        table: &str,
-        order: &str,
-        limit: u32,
-    ) -> (String, Vec<Value>) {
+    pub(crate) fn list(mut self, table: &str, order: &str, limit: u32) -> (String, Vec<Value>) {
         self.params.push(i64::from(limit).into());
         let list = format!(
             "SELECT * FROM countersign.{table} WHERE {} ORDER BY {order} LIMIT ${}",
@@ -44,11 +39,7 @@ impl Condition {
 }
 
 /// The condition of a filter on records that follow `after` by the column `key`.
-pub(in crate::records::store::sql) fn condition(
-    filter: &RecordFilter,
-    key: &str,
-    after: &str,
-) -> Condition {
+pub(crate) fn condition(filter: &RecordFilter, key: &str, after: &str) -> Condition {
     let mut condition = Condition::new(&format!("{key} > $1"), vec![after.into()]);
     if let Some(enabled) = filter.enabled {
         condition.and("enabled = ?", enabled);

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Reads a row as a record.
-pub(in crate::records::store::sql) type Read<T> = fn(&Row, &Seal) -> Result<T>;
+pub(crate) type Read<T> = fn(&Row, &Seal) -> Result<T>;
 
 fn secret(
     row: &Row,
@@ -33,7 +33,7 @@ fn secret(
 }
 
 /// Reads a row of `consumers`.
-pub(in crate::records::store::sql) fn consumer(row: &Row, seal: &Seal) -> Result<Consumer> {
+pub(crate) fn consumer(row: &Row, seal: &Seal) -> Result<Consumer> {
     let key: String = row.get("key")?;
     let current = secret(row, seal, "secret", field::CONSUMER, &key)?;
     let previous = secret(row, seal, "previous_secret", field::CONSUMER_PREVIOUS, &key)?;
@@ -42,7 +42,7 @@ pub(in crate::records::store::sql) fn consumer(row: &Row, seal: &Seal) -> Result
 }
 
 /// Reads a row of `consumer_uses`.
-pub(in crate::records::store::sql) fn consumer_use(row: &Row, _: &Seal) -> Result<ConsumerUse> {
+pub(crate) fn consumer_use(row: &Row, _: &Seal) -> Result<ConsumerUse> {
     Ok(ConsumerUse {
         consumer: row.get("consumer")?,
         last_used_at: row.get("last_used_at")?,
@@ -52,21 +52,18 @@ pub(in crate::records::store::sql) fn consumer_use(row: &Row, _: &Seal) -> Resul
 }
 
 /// Reads a row of `developer_links`.
-pub(in crate::records::store::sql) fn developer_link(
-    row: &Row,
-    _: &Seal,
-) -> Result<(ConsumerKey, UnixTime)> {
+pub(crate) fn developer_link(row: &Row, _: &Seal) -> Result<(ConsumerKey, UnixTime)> {
     Ok((row.get("consumer")?, row.get("expires_at")?))
 }
 
 /// Reads a row of `users`.
-pub(in crate::records::store::sql) fn user(row: &Row, seal: &Seal) -> Result<User> {
+pub(crate) fn user(row: &Row, seal: &Seal) -> Result<User> {
     let id: String = row.get("id")?;
     User::from_row(row, secret(row, seal, "password_hash", field::USER, &id)?)
 }
 
 /// Reads a row of `access_tokens`.
-pub(in crate::records::store::sql) fn access_token(row: &Row, seal: &Seal) -> Result<AccessToken> {
+pub(crate) fn access_token(row: &Row, seal: &Seal) -> Result<AccessToken> {
     let token: String = row.get("token")?;
     Ok(AccessToken {
         secret: needed(secret(row, seal, "secret", field::ACCESS_TOKEN, &token)?)?,
@@ -85,15 +82,12 @@ pub(in crate::records::store::sql) fn access_token(row: &Row, seal: &Seal) -> Re
 }
 
 /// Reads the identifier of a token.
-pub(in crate::records::store::sql) fn token(row: &Row, _: &Seal) -> Result<String> {
+pub(crate) fn token(row: &Row, _: &Seal) -> Result<String> {
     row.get("token")
 }
 
 /// Reads a row of `request_tokens`.
-pub(in crate::records::store::sql) fn request_token(
-    row: &Row,
-    seal: &Seal,
-) -> Result<RequestToken> {
+pub(crate) fn request_token(row: &Row, seal: &Seal) -> Result<RequestToken> {
     let token: String = row.get("token")?;
     let state = match &*row.get::<String>("state")? {
         "issued" => RequestTokenState::Issued,
@@ -112,20 +106,20 @@ pub(in crate::records::store::sql) fn request_token(
 }
 
 /// Reads a row of `sessions`.
-pub(in crate::records::store::sql) fn session(row: &Row, _: &Seal) -> Result<Session> {
+pub(crate) fn session(row: &Row, _: &Seal) -> Result<Session> {
     let id_hash = needed(row.bytes("id_hash")?)?;
     let other_length = |_| StoreError::Broken("the hash of a session id does not have 32 bytes");
     Session::from_row(row, id_hash.try_into().map_err(other_length)?)
 }
 
 /// Reads a row of `changes`.
-pub(in crate::records::store::sql) fn change(row: &Row, _: &Seal) -> Result<Change> {
+pub(crate) fn change(row: &Row, _: &Seal) -> Result<Change> {
     let (kind, key): (String, String) = (row.get("kind")?, row.get("key")?);
     let change = serde_json::from_value(object!({ "kind": kind, "key": key }));
     change.map_err(|_| StoreError::Broken("a change has an unknown kind"))
 }
 
 /// The SHA-256 of a replaced password hash, as a column holds it.
-pub(in crate::records::store::sql) fn digest(replaced: &Secret) -> Vec<u8> {
+pub(crate) fn digest(replaced: &Secret) -> Vec<u8> {
     hash(&SHA256, replaced.expose()).as_ref().to_vec()
 }

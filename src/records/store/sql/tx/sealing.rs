@@ -60,7 +60,7 @@ impl Store {
 }
 
 /// Looks at one secret of each kind: a wrong `store.encryption_key_file` is reported at the start, if possible.
-pub(in crate::records::store::sql) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
+pub(crate) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
     for (_, table, _, column) in COLUMNS {
         let any = format!(
             "SELECT stored FROM (SELECT {column} AS stored FROM countersign.{table} LIMIT {LOOKED_AT}) AS looked_at
@@ -78,11 +78,7 @@ pub(in crate::records::store::sql) async fn mismatch(tx: &mut Tx) -> Result<Opti
 
 /// Encrypts a batch of secrets with the first key; with `count_only` only counts them. A secret that changes meanwhile keeps
 /// its new value.
-pub(in crate::records::store::sql) async fn reseal(
-    tx: &mut Tx,
-    from: &ResealFrom,
-    count_only: bool,
-) -> Result<Resealed> {
+pub(crate) async fn reseal(tx: &mut Tx, from: &ResealFrom, count_only: bool) -> Result<Resealed> {
     let Some((field, table, key, column)) = COLUMNS.get(from.column) else {
         return Ok(Resealed::default());
     };
