@@ -329,7 +329,8 @@ async fn leaves_a_primary_that_the_sentinels_replaced_while_it_runs() {
     }
     assert!(former.ask(&["role"]).starts_with("master"));
     // Another process that starts now gets the next one as well, and neither accepts what the former one may have.
-    let other = Replica::after(&url, OnLost::Refuse, NonceLocation::Elsewhere).await;
+    let kept = NonceLocation::Elsewhere(window.id.clone());
+    let other = Replica::after(&url, OnLost::Refuse, kept).await;
     assert_eq!(other.unwrap().inserted(now, now + 300, "used").await, Lost);
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct Replica {
     url: String,
     on_lost: OnLost,
     pub(crate) window: Box<dyn SharedWindow>,
+    /// The id of the window in a Redis.
+    pub(crate) id: String,
 }
 
 impl Replica {
@@ -50,6 +52,7 @@ impl Replica {
             url: url.to_owned(),
             on_lost,
             window,
+            id: String::new(),
         }
     }
 
@@ -66,12 +69,13 @@ impl Replica {
     ) -> Result<Self, RedisOpenError> {
         let target = RedisUrl::parse(url).unwrap();
         let now = UnixTime(today());
-        let window = open_nonces(target, kept, now, LENGTH).await?;
+        let (window, id) = open_nonces(target, &kept, now, LENGTH).await?;
         Ok(Self {
             store: None,
             url: url.to_owned(),
             on_lost,
             window,
+            id,
         })
     }
 
@@ -570,7 +574,7 @@ async fn a_redis_that_lost_nonces_or_never_had_them_waits() {
     let open = async |on_lost, kept| Replica::after(&server.url(), on_lost, kept).await.unwrap();
     let first = open(OnLost::Refuse, NonceLocation::Nowhere).await;
     assert_eq!(first.inserted(now, now, "a").await, Fresh);
-    let second = open(OnLost::Refuse, NonceLocation::Elsewhere).await;
+    let second = open(OnLost::Refuse, NonceLocation::Elsewhere(first.id.clone())).await;
     assert_eq!(second.inserted(now, now, "a").await, Used);
     assert_eq!(second.inserted(now, now, "b").await, Fresh);
 
@@ -583,9 +587,33 @@ async fn a_redis_that_lost_nonces_or_never_had_them_waits() {
     let moved = open(OnLost::Refuse, NonceLocation::Here).await;
     assert_eq!(moved.inserted(now, now, "a").await, Lost);
     assert_eq!(server.ask(&["flushall"]), "OK");
-    let waives = open(OnLost::Accept, NonceLocation::Elsewhere).await;
+    let waives = open(OnLost::Accept, NonceLocation::Elsewhere(first.id.clone())).await;
     assert_eq!(waives.inserted(now, now, "a").await, Fresh);
     assert_eq!(first.inserted(now, now, "a").await, Used);
+}
+
+#[tokio::test]
+async fn a_redis_that_is_used_again_waits_for_what_another_one_kept() {
+    let (server, other) = (RedisServer::start(), RedisServer::start());
+    let open = async |server: &RedisServer, kept| {
+        let url = server.url();
+        Replica::after(&url, OnLost::Refuse, kept).await.unwrap()
+    };
+    let (now, later) = (today(), today() + LENGTH.as_secs() + 300);
+    let first = open(&server, NonceLocation::Nowhere).await;
+    assert_eq!(first.inserted(now, now, "a").await, Fresh);
+    let second = open(&other, NonceLocation::Elsewhere(first.id.clone())).await;
+    assert_eq!(second.inserted(now, now, "b").await, Lost);
+    assert_eq!(second.inserted(now, later, "b").await, Fresh);
+    // The first one has run all the time, and has its own nonces, but not those of the other one.
+    let third = open(&server, NonceLocation::Elsewhere(second.id.clone())).await;
+    for window in [&third, &first] {
+        assert_eq!(window.inserted(now, now, "c").await, Lost);
+        assert_lost_since(window, now);
+    }
+    let fourth = open(&server, NonceLocation::Elsewhere(third.id.clone())).await;
+    assert_eq!(fourth.inserted(now, later, "d").await, Fresh);
+    assert_eq!(third.inserted(now, later, "d").await, Used);
 }
 
 #[tokio::test]
@@ -599,8 +627,9 @@ async fn what_was_kept_elsewhere_is_lost_to_postgresql() {
     let now = today();
     assert_eq!(replica.inserted(now, now, "a").await, Fresh);
     assert_eq!(kept().await, NonceLocation::Here);
-    store.keep_nonces_elsewhere().await.unwrap();
-    assert_eq!(kept().await, NonceLocation::Elsewhere);
+    store.keep_nonces_elsewhere("a window").await.unwrap();
+    let elsewhere = NonceLocation::Elsewhere("a window".to_owned());
+    assert_eq!(kept().await, elsewhere);
     assert_eq!(replica.inserted(now, now, "b").await, Lost);
     assert_eq!(kept().await, NonceLocation::Here);
 }
@@ -648,7 +677,8 @@ async fn redis_restarted_with_every_write_on_disk_continues() {
     // A new process does not know the least state that the former server had.
     server.kill();
     server.start_again();
-    let late = Replica::after(&server.url(), OnLost::Refuse, NonceLocation::Elsewhere).await;
+    let kept = NonceLocation::Elsewhere(replica.id.clone());
+    let late = Replica::after(&server.url(), OnLost::Refuse, kept).await;
     assert_eq!(recovered(&late.unwrap(), now, "n").await, Lost);
 }
 

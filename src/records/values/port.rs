@@ -253,14 +253,14 @@ pub struct Ended {
 }
 
 /// The window that last kept the nonces of all replicas, as the store has noted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NonceLocation {
     /// None yet.
     Nowhere,
     /// The store's own.
     Here,
-    /// Another one.
-    Elsewhere,
+    /// Another one, with this id.
+    Elsewhere(String),
 }
 
 /// The consumers and users to list.

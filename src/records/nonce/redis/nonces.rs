@@ -15,7 +15,7 @@ use super::{
     url::RedisUrl,
 };
 use crate::{
-    base::clock::UnixTime,
+    base::{clock::UnixTime, secret::random},
     records::{
         nonce::{
             Insertion, NonceUse, OnLost, SharedWindow, Unavailable,
@@ -84,16 +84,17 @@ impl Writer for RedisInserter {
     }
 }
 
-/// Opens the shared window. `previous` is the store's note of the window that kept the nonces before.
+/// Opens the shared window, and returns it with its id. `previous` is the store's note of the window that kept the nonces
+/// before.
 ///
 /// # Errors
 /// [`RedisOpenError`]
 pub async fn open_nonces(
     url: RedisUrl,
-    previous: NonceLocation,
+    previous: &NonceLocation,
     now: UnixTime,
     length: Duration,
-) -> Result<Box<dyn SharedWindow>, RedisOpenError> {
+) -> Result<(Box<dyn SharedWindow>, String), RedisOpenError> {
     let location = url.to_string();
     let link = open_link(url).await?;
     let inserter = RedisInserter {
@@ -101,13 +102,28 @@ pub async fn open_nonces(
         known: Mutex::default(),
     };
     let window = shared::open(inserter, link.thread());
-    let begun = match previous {
-        NonceLocation::Elsewhere => Ok(()),
-        // The store's nonces are not here: the same case as another server that has recorded them.
-        NonceLocation::Here => {
+    let begun = begin(&link, &*window, previous, now, length).await;
+    let id = begun.map_err(|source| RedisOpenError::Failed { location, source })?;
+    Ok((window, id))
+}
+
+/// Begins to use a window, and returns its id.
+async fn begin(
+    link: &Link,
+    window: &dyn SharedWindow,
+    previous: &NonceLocation,
+    now: UnixTime,
+    length: Duration,
+) -> Result<String> {
+    let (id, is_new) = window_id(link).await?;
+    match previous {
+        // What a state lacks that was made or made again since then is lost anyway.
+        NonceLocation::Elsewhere(known) if is_new || *known == id => {}
+        // Older nonces may be here, but the last ones are not: the same case as another server that has recorded them.
+        NonceLocation::Here | NonceLocation::Elsewhere(_) => {
             let mut note = cmd("HSET");
             note.arg(STATE).arg("server").arg("another window");
-            link.call(note).await.map(drop)
+            link.call(note).await?;
         }
         // Nothing was recorded anywhere, so nothing is lost.
         NonceLocation::Nowhere => {
@@ -118,13 +134,30 @@ pub async fn open_nonces(
                 nonce: b"first",
             };
             let begun = window.insert(now, length, OnLost::Accept, first).await;
-            begun
-                .map(drop)
-                .map_err(|Unavailable(error)| StoreError::Unavailable(error))
+            let begun = begun.map(drop);
+            begun.map_err(|Unavailable(error)| StoreError::Unavailable(error))?;
         }
+    }
+    Ok(id)
+}
+
+/// The id of the window, and whether it was made now. It tells this Redis from another one that kept nonces meanwhile.
+async fn window_id(link: &Link) -> Result<(String, bool)> {
+    const ID: &str = "window";
+
+    let find = || {
+        let mut find = cmd("HGET");
+        find.arg(STATE).arg(ID);
+        link.call(find)
     };
-    begun.map_err(|source| RedisOpenError::Failed { location, source })?;
-    Ok(window)
+    if let Some(id) = read(find().await?)? {
+        return Ok((id, false));
+    }
+    let id = random::identifier().map_err(|error| StoreError::Unavailable(error.into()))?;
+    let mut make = cmd("HSETNX");
+    make.arg(STATE).arg(ID).arg(id);
+    link.call(make).await?;
+    Ok((read(find().await?)?, true))
 }
 
 /// Connects, and reports the settings by which Redis loses nonces.

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Written instead of the server that recorded nonces last, if nonces are kept outside the store.
-const ELSEWHERE: &str = "elsewhere";
+const ELSEWHERE: &str = "elsewhere ";
 /// The mark of [`Store::local_nonces_until`], and its use case.
 const LOCAL: &str = "local_nonces_until";
 /// The mark of [`Store::imported_nonces_until`], and its use case.
@@ -67,23 +67,26 @@ impl Store {
         let find = "SELECT server FROM countersign.nonce_state";
         let read = |row: &Row, _: &Seal| row.get::<Option<String>>("server");
         let server = self.row("nonce_location", READ, find, &[], read).await?;
-        Ok(match server.flatten().as_deref() {
+        Ok(match server.flatten() {
             None => NonceLocation::Nowhere,
-            Some(ELSEWHERE) => NonceLocation::Elsewhere,
-            Some(_) => NonceLocation::Here,
+            Some(server) => match server.strip_prefix(ELSEWHERE) {
+                Some(id) => NonceLocation::Elsewhere(id.to_owned()),
+                None => NonceLocation::Here,
+            },
         })
     }
 
-    /// Notes that nonces are kept in a window outside the store from now on; if the store's own window is used again,
-    /// it treats them as lost.
+    /// Notes that nonces are kept in the window with this id outside the store from now on; if the store's own window is used
+    /// again, it treats them as lost.
     ///
     /// # Errors
     /// As [`Store::nonce_location`].
-    pub async fn keep_nonces_elsewhere(&self) -> Result<()> {
+    pub async fn keep_nonces_elsewhere(&self, id: &str) -> Result<()> {
         let note =
             "UPDATE countersign.nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
         self.run("keep_nonces_elsewhere", WRITE, async |tx| {
-            tx.execute(note, &[ELSEWHERE.into()]).await.map(drop)
+            let server = [ELSEWHERE, id].concat();
+            tx.execute(note, &[server.into()]).await.map(drop)
         })
         .await
     }

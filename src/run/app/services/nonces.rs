@@ -96,9 +96,9 @@ pub(super) async fn shared_window(
         (NonceScope::Shared, Some(target)) => {
             let location = store.nonce_location().await?;
             let length = config.longest_window();
-            let window = redis::open_nonces(target, location, now, length).await?;
+            let (window, id) = redis::open_nonces(target, &location, now, length).await?;
             // Only now: another process that finds the note relies on the window in Redis.
-            store.keep_nonces_elsewhere().await?;
+            store.keep_nonces_elsewhere(&id).await?;
             Ok(Some(window))
         }
         (NonceScope::Shared, None) => match store.shared_window() {
