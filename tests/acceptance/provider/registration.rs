@@ -213,11 +213,13 @@ fn with_approval_a_key_works_once_an_operator_has_approved_it() {
     );
     patched.has_status(409);
     let line = format!(
-        "{{\"kind\":\"export\",\"version\":1}}\n{{\"kind\":\"consumer\",\"key\":\"{}\",\"enabled\":true}}\n",
+        "{{\"kind\":\"export\",\"version\":1}}\n{{\"kind\":\"consumer\",\"key\":\"{}\",\"name\":\"Photo printer\",\"secret\":\"s\",\"enabled\":true}}\n",
         consumer.key
     );
-    let imported = failed(proxy.command_with(&["import", "-", "--update"], &line));
-    has(&imported, &["waiting or declined"]);
+    for option in ["--update", "--replace"] {
+        let imported = failed(proxy.command_with(&["import", "-", option], &line));
+        has(&imported, &["waiting or declined"]);
+    }
     assert_eq!(refused(), waiting);
     api.saw_nothing();
     // Each front lists it, and the metric and the console say so.

@@ -191,6 +191,9 @@ async fn after(
             };
             Record::Consumer(Consumer {
                 created_at: found.created_at,
+                // A file that does not know of the request is no decision on it.
+                owner: consumer.owner.clone().or_else(|| found.owner.clone()),
+                registration: consumer.registration.or(found.registration),
                 ..consumer
             })
         }
