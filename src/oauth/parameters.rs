@@ -61,7 +61,7 @@ pub struct Parameters {
     has_look_alike: bool,
     /// Names of protocol parameters after a `;`, at which some frameworks split a query or a form too.
     after_semicolon: ParameterNames,
-    /// The values of `_method` where a `;` begins or ends a pair, at most [`MAX_LATE_METHODS`].
+    /// The values of `_method` and the like where a `;` begins or ends a pair, at most [`MAX_LATE_METHODS`].
     late_methods: Vec<Vec<u8>>,
     realm: Option<Range<usize>>,
     malformed: Option<ShapeError>,
@@ -93,14 +93,15 @@ struct Rank {
 const KEPT_BYTES: usize = 8 * 1024;
 const KEPT_ENTRIES: usize = 128;
 
-/// A request with more values of `_method` counts as one that hides some.
+/// A request with more values of `_method` and the like counts as one that hides some.
 const MAX_LATE_METHODS: usize = 16;
 
-/// Whether some framework reads this name as `_method`.
+/// Whether some framework takes a method from a parameter with this name: `_method`, or in ASP.NET the name of the field.
 fn names_method(name: &[u8]) -> bool {
     // Nearly every name ends here.
-    let may_be = |byte: &u8| !byte.is_ascii_alphanumeric();
-    name.first().is_some_and(may_be) && folded_name(name) == b"_method"
+    let may_be = |byte: &u8| !byte.is_ascii_alphanumeric() || matches!(byte, b'x' | b'X');
+    name.first().is_some_and(may_be)
+        && [&b"_method"[..], b"x-http-method-override"].contains(&&*folded_name(name))
 }
 
 /// `=` encoded once more, between name and value.
@@ -186,8 +187,14 @@ impl Parameters {
         self.late_methods.len() >= MAX_LATE_METHODS
     }
 
-    /// The values of `_method` in upper case, which some frameworks take for the method of the call. They ignore what is
-    /// not a word.
+    /// Whether some framework may find a method in a parameter.
+    #[must_use]
+    pub fn may_name_method(&self) -> bool {
+        self.hides_methods() || self.method_overrides().next().is_some()
+    }
+
+    /// The values of `_method` and the like in upper case, which some frameworks take for the method of the call. They ignore
+    /// what is not a word.
     pub fn method_overrides(&self) -> impl Iterator<Item = Vec<u8>> {
         let named = self.iter().filter(|parameter| names_method(parameter.name));
         let late = self.late_methods.iter().map(Vec::as_slice);

@@ -172,6 +172,8 @@ fn rails_receives_nothing_of_an_enforced_method_by_a_parameter() {
         Call::post("/photos/1").form("_method=put&_method=delete"),
         Call::post("/photos/1").form("a=b;_method=delete"),
         Call::post("/photos/1").form("_method=delete;a=b"),
+        Call::post("/photos/1").form("X-HTTP-Method-Override=delete"),
+        Call::post("/photos/1?x-http-method-override=DELETE"),
         Call::post("/photos/1?_method=put").body(MULTIPART, b"--x--\r\n"),
         Call::get("/photos/1?_method=DELETE").header("Authorization", "Basic oauth_token=1"),
         Call::get("/photos/1?_method=DELETE"),

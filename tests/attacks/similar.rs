@@ -1,7 +1,7 @@
 //! A path that some API takes for one of a narrower rule than the rule that it matches.
 //!
 //! Promise (Permissions and identity): A path that a framework may take for one of a narrower rule is rejected: by letter case,
-//! dots, white space, a slash or an extension. Also in `src/request/policy/operations/similar.rs`.
+//! dots, white space, a slash, an extension or the name of a script. Also in `src/request/policy/operations/similar.rs`.
 
 use crate::support::{Call, Proxy, Scene, Upstream};
 
@@ -17,6 +17,7 @@ const RULES: &str = "permission = [{ name = 'write', title = 'Write' }]
         { path = '/exact/' },
         { path = '/public/{*rest}', access = ['anonymous'] },
         { path = '/public/secret', permission = 'write' },
+        { path = '/scripts/index.php/{*rest}' },
         { path = '/%C3%A9t%C3%A9', permission = 'write' }]";
 
 /// Paths that a framework reads as `/members/me`, `/write/1`, `/public/secret` or `/books/7/`.
@@ -54,6 +55,16 @@ const CONFUSED: &[&str] = &[
     "/book%C5%BF/7/",
 ];
 
+/// Paths that a script of PHP reads as `/members/me`, `/write/1` or `/public/secret`, where another page may be.
+const SCRIPTS: &[&str] = &[
+    "/index.php/members/me",
+    "/index.php/write/1",
+    "/public/index.php/public/Secret",
+    "/public/app_dev.PHP/secret.html",
+    "/public/index%2Ephp/secret",
+    "/public/a/index.cgi/public/secret/",
+];
+
 /// Paths that match what they say.
 const EXACT: &[&str] = &[
     "/members/7",
@@ -69,12 +80,15 @@ const EXACT: &[&str] = &[
     "/archive/Old",
     "/archive/old/",
     "/archive/a.b/c",
+    "/archive/index.php/c",
+    "/archive/members/me.php",
+    "/scripts/index.php/members/me",
 ];
 
 #[test]
 fn a_path_similar_to_one_of_a_narrower_rule_is_rejected() {
     let Scene { api, proxy, caller } = Scene::with(RULES);
-    for path in CONFUSED {
+    for path in CONFUSED.iter().chain(SCRIPTS) {
         let answer = proxy.send(Call::get(path).of(&caller));
         assert_eq!(
             (answer.status, answer.problem().as_deref()),

@@ -32,12 +32,10 @@ impl Authorizer {
         self.check_claimed_grant(call)?;
         let parts = call.head.parts;
         if !self.pages.has_session_cookie(&parts.headers) {
-            let permit =
-                if self.forward_preflights && is_preflight(parts) && !call.has_unread_body() {
-                    Permit::for_preflight(call)
-                } else {
-                    Permit::for_anonymous(call)
-                };
+            let permit = match self.forwards_preflight(call) {
+                true => Permit::for_preflight(call),
+                false => Permit::for_anonymous(call),
+            };
             let mut permit = permit.map_err(|rejection| self.or_login(call, rejection));
             if let Some(unseen) = call.unseen()
                 && matches!(permit, Err(PolicyRejection::NoCredentials))
@@ -62,6 +60,15 @@ impl Authorizer {
         let user = user.ok_or_else(|| self.or_login(call, PolicyRejection::NoCredentials))?;
         let permit = Permit::for_session(user.id, call);
         Ok(permit.map_err(|rejection| self.or_login(call, rejection))?)
+    }
+
+    /// Whether a call is a preflight that goes to the API. WordPress takes the method of any call from the parameter `_method`:
+    /// a preflight that has it may be another call there.
+    fn forwards_preflight(&self, call: &Call<'_>) -> bool {
+        self.forward_preflights
+            && is_preflight(call.head.parts)
+            && !call.has_unread_body()
+            && !call.collected.parameters.may_name_method()
     }
 
     /// The rejection of a request without credentials that permit it. A browser that navigates to what a user may open is sent

@@ -22,7 +22,7 @@ use crate::{
         frame_ancestors::FrameAncestors,
         pattern::PathPattern,
         readings::readings,
-        similar::{folded, without_extension},
+        similar::{also_by_script, folded, is_script, read_by_script, without_extension},
         trie::PathNode,
     },
     telemetry::calls::facts::OperationRule,
@@ -380,7 +380,16 @@ impl Operations {
             let Some(readings) = readings(path) else {
                 return ambiguous(AmbiguousPath::TooLong);
             };
-            resembled = self.read_as(readings, found, method);
+            resembled = match self.lists_script(found) {
+                true => self.read_as(readings, found, method),
+                false => self.read_as(also_by_script(readings), found, method),
+            };
+        }
+        if resembled.is_none()
+            && let Some(read) = read_by_script(&text)
+            && !self.lists_script(found)
+        {
+            resembled = self.read_as(read.into_iter(), found, method);
         }
         let group = || self.listed_at(found);
         if let Some(resembled) = resembled {
@@ -399,6 +408,12 @@ impl Operations {
     fn listed_at(&self, found: Option<&[usize]>) -> impl Iterator<Item = &Operation> {
         let indices = found.unwrap_or_default().iter();
         indices.filter_map(|index| self.listed.get(*index))
+    }
+
+    /// Whether the pattern that was found has the name of a script.
+    fn lists_script(&self, found: Option<&[usize]>) -> bool {
+        let mut listed = self.listed_at(found);
+        listed.any(|it| it.path.text.split('/').any(|it| is_script(it.as_bytes())))
     }
 
     fn with_method(&self, found: Option<&[usize]>, method: &[u8]) -> Option<&Operation> {
@@ -432,10 +447,10 @@ impl Operations {
     }
 
     fn may_be_enforced(&self, path: &[u8], enforces: bool) -> bool {
-        let Some(mut readings) = readings(path) else {
+        let Some(readings) = readings(path) else {
             return true;
         };
-        readings.any(|reading| {
+        also_by_script(readings).any(|reading| {
             let found = self.root.find_path(&reading);
             let mut listed = self
                 .listed_at(found)

@@ -98,9 +98,10 @@ section! {
     #[derive(Copy)]
     PathSettings["paths"] {
         /// The treatment of a call that an API may read as one of a more specific pattern: by letter case, white space or a dot
-        /// at the end of a segment, a slash or an extension at the end of the path, or a parameter _method. "reject" rejects
-        /// it; to permit /list.json, list it beside /list. "wider" treats it as what it matches, for an API that compares paths
-        /// exactly and ignores _method.
+        /// at the end of a segment, a slash or an extension at the end of the path, the name of a script of PHP or CGI before
+        /// it, or a parameter _method or X-HTTP-Method-Override. "reject" rejects it; to permit /list.json or /index.php/list,
+        /// list it beside /list. "wider" treats it as what it matches, for an API that compares paths exactly and ignores these
+        /// parameters.
         similar: Similar = "reject", reload;
         /// %2F, %5C, %25 and %3B in a path. "reject" rejects the path; "data" keeps them in their segment, which {name} matches
         /// whole, for an API that splits a path at its slashes before it decodes it, once. With "data", here and below, a path is

@@ -180,7 +180,7 @@ fn observed_calls_reach_the_api_unchanged() {
 /// Spellings that some API takes for `POST /write/1`.
 const ODD: &str = r"/WRITE/1 /Write/1 /write/1/ /write/1. /write//1 //write/1 /write%2F1 /write/1;x=y /write;x/1 /x/../write/1
     /x/..%2fwrite/1 /x/%2e%2e/write/1 /x/..;/write/1 /write\1 /write%5c1 /%2577rite/1 /write/1%00.png /write/1%20 /./write/1
-    /write/a%2Fb /write/%25";
+    /write/a%2Fb /write/%25 /index.php/write/1 /x/index.php/write/1/ /index.php//write/1";
 
 #[test]
 fn enforced_operation_is_evaded_by_no_spelling_beside_observed() {

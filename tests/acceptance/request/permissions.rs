@@ -383,6 +383,10 @@ fn forwarded_preflights_are_anonymous_on_listed_paths_alone() {
         preflight("/members/7").header("Origin", "https://other.example"),
         preflight("/members/7").header("Authorization", "Basic YTpi"),
         preflight("/members/7").body("text/plain", b"x"),
+        // WordPress takes the method of any call from this parameter.
+        preflight("/members/7?_method=DELETE"),
+        preflight("/files/a?a;%20.Method=put"),
+        preflight("/files/a?x-http-Method-override=PUT"),
     ] {
         proxy.send(call).is(401, "parameter_absent");
     }

@@ -1,5 +1,5 @@
 //! Paths that some API takes for another one: it ignores letter case, white space or a dot at the end of a segment, the
-//! slash at the end of the path, or an extension there, which it takes for the format of the response.
+//! slash at the end of the path, an extension there, which it takes for the format of the response, or the name of a script.
 
 use std::borrow::Cow;
 
@@ -25,6 +25,39 @@ pub(in crate::request::policy) fn without_extension(path: &[u8]) -> Option<&[u8]
     let extension = &path[dot + 1..];
     let is_one = !extension.is_empty() && extension.iter().all(u8::is_ascii_alphanumeric);
     is_one.then(|| &path[..dot])
+}
+
+/// The paths that a script in a path may read, as PHP reads `/app/index.php/members`: what follows the name of the script,
+/// also with what stands before it. A server looks for a script no further than at the first name of one.
+pub(in crate::request::policy) fn read_by_script(path: &[u8]) -> Option<[Vec<u8>; 2]> {
+    memchr::memchr(b'.', path)?;
+    let mut start = 0;
+    let end = memchr::memchr_iter(b'/', path).skip(1).find(|&end| {
+        let is_first = is_script(&path[start + 1..end]);
+        start = if is_first { start } else { end };
+        is_first
+    })?;
+    let after = &path[end..];
+    Some([after.to_vec(), [&path[..start], after].concat()])
+}
+
+/// These readings of a path, and those of a script in them.
+pub(in crate::request::policy) fn also_by_script(
+    readings: impl Iterator<Item = Vec<u8>>,
+) -> impl Iterator<Item = Vec<u8>> {
+    readings.flat_map(|reading| {
+        let by_script = read_by_script(&reading).into_iter().flatten();
+        std::iter::once(reading).chain(by_script)
+    })
+}
+
+/// Whether a segment is the name of a program that gets the rest of the path (RFC 3875 §4.1.5).
+pub(in crate::request::policy) fn is_script(segment: &[u8]) -> bool {
+    let dot = memchr::memrchr(b'.', segment);
+    let extension = dot.map_or(&b""[..], |dot| &segment[dot + 1..]);
+    [&b"php"[..], b"cgi", b"fcgi"]
+        .iter()
+        .any(|it| extension.eq_ignore_ascii_case(it))
 }
 
 /// A decoded segment without what such an API ignores.
@@ -78,6 +111,30 @@ mod tests {
             ("/.../x", "/.../x"),
         ] {
             assert_eq!(folded(path.as_bytes()), expected.as_bytes(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_script_reads_what_follows_its_name() {
+        for (path, after, with_before) in [
+            ("/index.php/a/b", "/a/b", "/a/b"),
+            ("/x/Index.PHP/a/", "/a/", "/x/a/"),
+            ("/x/y/a.cgi/b.fcgi/c", "/b.fcgi/c", "/x/y/b.fcgi/c"),
+            ("/.php/a", "/a", "/a"),
+        ] {
+            let read = [after, with_before].map(|path| path.as_bytes().to_vec());
+            assert_eq!(read_by_script(path.as_bytes()), Some(read), "{path}");
+        }
+        for path in [
+            "",
+            "/",
+            "/index.php",
+            "/php/a",
+            "/index.html/a",
+            "/a.php5/b",
+            "//",
+        ] {
+            assert_eq!(read_by_script(path.as_bytes()), None, "{path}");
         }
     }
 
