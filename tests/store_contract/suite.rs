@@ -28,7 +28,9 @@ macro_rules! contract {
                 lists_those_of_an_owner_and_those_to_decide, of_racing_ones_as_many_succeed_as_are_allowed;
             tokens: keeps_every_field, refuses_a_token_that_could_not_be_used,
                 revokes_once_and_for_all, lists_by_user_and_consumer_in_pages, lists_the_longest_unused_first, lists_what_ends_in_a_time,
-                keeps_the_latest_use, keeps_many_uses, revokes_all_of_a_user_and_a_consumer, finds_what_is_unused;
+                keeps_the_latest_use, keeps_many_uses, revokes_all_of_a_user_and_a_consumer, finds_what_is_unused,
+                an_own_one_ends_the_own_ones_before, makes_no_own_one_of_what_has_ended, of_racing_own_ones_one_stays,
+                no_racing_own_one_outlives_its_user_or_consumer;
             flow: keeps_a_request_token, has_a_limit_for_the_open_ones_of_a_consumer, finds_it_by_the_token_of_its_redirect,
                 records_one_decision, a_decision_gives_no_more_than_was_asked_for,
                 repeats_only_what_the_user_allowed, no_repeated_decision_outlives_a_revocation, an_expired_token_is_not_decided,

@@ -1,17 +1,23 @@
 //! Access tokens outside the flow.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use countersign::{
     base::clock::UnixTime,
-    records::values::{
-        port::{Added, Change, RecordFilter, TokenFilter},
-        record::{AccessToken, Consumer, ConsumerUse, TokenUse},
+    records::{
+        store::Store,
+        values::{
+            port::{Added, Change, OwnToken, RecordFilter, TokenFilter},
+            record::{AccessToken, Consumer, ConsumerUse, TokenBeginning, TokenUse},
+        },
     },
 };
 
 use crate::{
-    records::{NOW, access_token, always, consumer, id, issue, later, populated, user},
+    records::{
+        NOW, access_token, always, consumer, id, issue, later, open_session, populated,
+        populated_twice, session, set_enabled, until_answered, user,
+    },
     suite::Backend,
 };
 
@@ -420,4 +426,162 @@ pub(crate) async fn finds_what_is_unused<B: Backend>() {
     assert_eq!(consumers(5, "").await, "e");
     assert_eq!(consumers(8, "").await, "cde");
     assert_eq!(consumers(9, "c").await, "def");
+}
+
+/// A token that the owner of consumer `c` makes.
+fn own(token: &str) -> AccessToken {
+    AccessToken {
+        began: TokenBeginning::Own,
+        ..access_token(token, "c", "u")
+    }
+}
+
+async fn make_own(store: &Arc<Store>, token: AccessToken) -> OwnToken {
+    let (hash, any) = (session(1, "u").id_hash, |_: &Consumer| true);
+    until_answered(|| store.issue_own_token(token.clone(), &hash, Some(&any))).await
+}
+
+/// The tokens that are not revoked.
+async fn live(store: &Store) -> String {
+    let filter = TokenFilter {
+        live: true,
+        ..TokenFilter::default()
+    };
+    let tokens = store.access_tokens(&filter, None, 1_000).await.unwrap();
+    let tokens = tokens.into_iter().map(|token| token.token);
+    Vec::from_iter(tokens).join(" ")
+}
+
+pub(crate) async fn an_own_one_ends_the_own_ones_before<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    store.add_user(user("v")).await.unwrap();
+    for (byte, user) in [(1, "u"), (2, "v")] {
+        assert!(open_session(&store, byte, user).await);
+    }
+    let issued =
+        |ended: &[&str]| OwnToken::Issued(Vec::from_iter(ended.iter().map(ToString::to_string)));
+    // Neither a token of the flow, nor one of another user or consumer, nor one that has ended.
+    issue(&store, "flow").await;
+    let of_others = [
+        AccessToken {
+            user: id("v"),
+            ..own("theirs")
+        },
+        AccessToken {
+            consumer: id("d"),
+            ..own("other")
+        },
+        AccessToken {
+            expires_at: Some(NOW),
+            ..own("expired")
+        },
+    ];
+    for token in of_others {
+        store.issue_access_token(token).await.unwrap();
+    }
+    assert_eq!(make_own(&store, own("a")).await, issued(&[]));
+    let position = store.changes_since(0).await.unwrap().position;
+    assert_eq!(make_own(&store, own("b")).await, issued(&["a"]));
+    let changes = store.changes_since(position).await.unwrap().changes;
+    let expected = ["b", "a"].map(|token| Change::AccessToken(token.to_owned()));
+    assert_eq!(changes, expected);
+    assert_eq!(live(&store).await, "b expired flow other theirs");
+    let before = store.access_token("a").await.unwrap().unwrap();
+    assert_eq!(before.revoked_at, Some(NOW));
+    // The same one again ends nothing.
+    for used in ["a", "b"] {
+        assert_eq!(make_own(&store, own(used)).await, OwnToken::Taken);
+    }
+    assert_eq!(live(&store).await, "b expired flow other theirs");
+}
+
+pub(crate) async fn makes_no_own_one_of_what_has_ended<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    store.add_user(user("v")).await.unwrap();
+    for (byte, user) in [(1, "u"), (2, "v")] {
+        assert!(open_session(&store, byte, user).await);
+    }
+    make_own(&store, own("a")).await;
+    let refused = async |token: AccessToken, byte, is_wanted: bool| {
+        let hash = &session(byte, "u").id_hash;
+        let guard = move |_: &Consumer| is_wanted;
+        let made = store.issue_own_token(token, hash, Some(&guard)).await;
+        assert_eq!(made.unwrap(), OwnToken::Refused);
+        assert_eq!(live(&store).await, "a");
+    };
+    // The session of another user, one that has ended, a consumer that is another by now, or is gone.
+    refused(own("b"), 2, true).await;
+    refused(own("b"), 3, true).await;
+    let late = AccessToken {
+        issued_at: later(1_000),
+        ..own("b")
+    };
+    refused(late, 1, true).await;
+    refused(own("b"), 1, false).await;
+    let gone = AccessToken {
+        consumer: id("gone"),
+        ..own("b")
+    };
+    refused(gone, 1, true).await;
+    let disable = |c: &mut Consumer| c.enabled = false;
+    let disable = always(&disable);
+    store.update_consumer(&id("c"), &disable).await.unwrap();
+    refused(own("b"), 1, true).await;
+    let enable = |c: &mut Consumer| c.enabled = true;
+    let enable = always(&enable);
+    store.update_consumer(&id("c"), &enable).await.unwrap();
+    // Disabling ends sessions and tokens, and enabling brings none back.
+    for enabled in [false, true] {
+        set_enabled(&store, &id("u"), enabled, NOW).await;
+        let made = make_own(&store, own("b")).await;
+        assert_eq!(made, OwnToken::Refused);
+        assert_eq!(live(&store).await, "");
+    }
+}
+
+pub(crate) async fn of_racing_own_ones_one_stays<B: Backend>() {
+    let (_backend, stores) = populated_twice::<B>().await;
+    assert!(open_session(&stores[0], 1, "u").await);
+    let racing = (0..40).map(|number| {
+        let store = Arc::clone(&stores[number % 2]);
+        // Each form is sent twice.
+        let token = own(&format!("t{:02}", number / 2));
+        tokio::spawn(async move { make_own(&store, token).await })
+    });
+    let mut ended = Vec::new();
+    for made in Vec::from_iter(racing) {
+        match made.await.unwrap() {
+            OwnToken::Issued(some) => ended.extend(some),
+            OwnToken::Taken => {}
+            OwnToken::Refused => panic!("the session is open"),
+        }
+    }
+    let stays = live(&stores[0]).await;
+    ended.push(stays);
+    ended.sort();
+    assert_eq!(ended, Vec::from_iter((0..20).map(|n| format!("t{n:02}"))));
+}
+
+pub(crate) async fn no_racing_own_one_outlives_its_user_or_consumer<B: Backend>() {
+    for removes_user in [true, false] {
+        let (_backend, stores) = populated_twice::<B>().await;
+        assert!(open_session(&stores[0], 1, "u").await);
+        let racing = (0..20).map(|number| {
+            let store = Arc::clone(&stores[number % 2]);
+            let token = own(&format!("t{number:02}"));
+            tokio::spawn(async move { make_own(&store, token).await })
+        });
+        let racing = Vec::from_iter(racing);
+        let (user, consumer) = (id("u"), id("c"));
+        if removes_user {
+            until_answered(|| stores[1].remove_user(&user, NOW, None)).await;
+        } else {
+            until_answered(|| stores[1].remove_consumer(&consumer, None)).await;
+        }
+        for made in racing {
+            made.await.unwrap();
+        }
+        assert_eq!(live(&stores[0]).await, "", "{removes_user}");
+    }
 }

@@ -230,25 +230,20 @@ impl PageRequest<'_> {
     }
 
     /// The value of the form that does `act` to a consumer.
-    fn value(&self, caller: &LoggedIn, act: &str, key: &str) -> String {
+    pub(super) fn value(&self, caller: &LoggedIn, act: &str, key: &str) -> String {
         csrf::value(&caller.id, FormPurpose::Register, &format!("{act} {key}"))
     }
 
     /// The user who sent the form that does `act` to a consumer.
-    pub(super) async fn owner(
-        &self,
-        act: &str,
-        key: &str,
-        here: &str,
-    ) -> Result<LoggedIn, Failure> {
+    async fn owner(&self, act: &str, key: &str, here: &str) -> Result<LoggedIn, Failure> {
         self.sender(FormPurpose::Register, &format!("{act} {key}"), here)
             .await
     }
 
     /// The user who sent the form that does an act to a consumer as it is, and that consumer.
-    async fn owner_of(
+    pub(super) async fn owner_of(
         &self,
-        act: fn(&Consumer) -> String,
+        act: impl FnOnce(&Consumer) -> String,
         key: &str,
         here: &str,
     ) -> Result<(LoggedIn, Consumer), Failure> {

@@ -82,6 +82,17 @@ pub enum Admitted {
     Removed,
 }
 
+/// The outcome of [`Store::issue_own_token`](crate::records::store::Store::issue_own_token).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwnToken {
+    /// It is kept, and these own tokens before it have ended.
+    Issued(Vec<String>),
+    /// Its identifier is in use or was before; nothing changed.
+    Taken,
+    /// The session has ended, the consumer is gone or disabled, or the guard rejects it; nothing changed.
+    Refused,
+}
+
 /// The outcome of [`Store::issue_request_token`](crate::records::store::Store::issue_request_token).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Issued {

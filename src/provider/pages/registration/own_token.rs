@@ -10,13 +10,14 @@ use crate::{
     provider::{
         pages::{
             LoggedIn, PageError, PageRequest, Worded,
+            browser::cookies,
             form::csrf::{self, FormPurpose},
         },
         respond::{Failure, OwnResponse},
         theme::frame::Frame,
     },
     records::values::{
-        port::Added,
+        port::OwnToken,
         record::{AccessToken, Consumer, TokenBeginning},
     },
     telemetry::{audit::CommandRecord, redact::RedactedToken},
@@ -61,8 +62,7 @@ impl PageRequest<'_> {
     ) -> Result<OwnResponse, Failure> {
         self.check_own_token(consumer)?;
         let number = random::identifier()?;
-        let subject = format!("token {number} {}", consumer.key);
-        let csrf = csrf::value(&caller.id, FormPurpose::Register, &subject);
+        let csrf = self.value(caller, &making(&number, consumer), consumer.key.as_str());
         Ok(self.page(&OwnTokenPage {
             frame: self.frame,
             consumer,
@@ -87,9 +87,10 @@ impl PageRequest<'_> {
         page: String,
         key: &str,
     ) -> Result<OwnResponse, Failure> {
+        // The form names what it asks for: sent again after that has changed, it makes nothing.
         let number = self.field("number").unwrap_or_default();
-        let caller = self.owner(&format!("token {number}"), key, here).await?;
-        let consumer = self.own(&caller, key).await?;
+        let act = |consumer: &Consumer| making(number, consumer);
+        let (caller, consumer) = self.owner_of(act, key, here).await?;
         self.check_own_token(&consumer)?;
         // The user has no choice of the token: another number is in another form.
         let subject = format!("token of {number} {key}");
@@ -110,12 +111,19 @@ impl PageRequest<'_> {
             began: TokenBeginning::Own,
             with_display_name: false,
         };
-        // Two that are made at once both stay, until the next one.
-        let held = self.live_tokens_of(&caller.user, &consumer.key).await?;
-        if self.store().issue_access_token(new.clone()).await? == Added::Taken {
+        let is_same = |found: &Consumer| {
+            found.owner == consumer.owner && found.permissions == consumer.permissions
+        };
+        let session = cookies::id_hash(&caller.id);
+        let issuing = self
+            .store()
+            .issue_own_token(new.clone(), &session, Some(&is_same));
+        let ended = match issuing.await? {
+            OwnToken::Issued(ended) => ended,
             // The same form again.
-            return Ok(OwnResponse::see_other(page));
-        }
+            OwnToken::Taken => return Ok(OwnResponse::see_other(page)),
+            OwnToken::Refused => return Err(self.stale(false, here)),
+        };
         let record = |event, token| -> Result<_, Failure> {
             Ok(CommandRecord {
                 token: Some(RedactedToken(token).to_string()),
@@ -124,12 +132,8 @@ impl PageRequest<'_> {
         };
         self.keep(record("access_token_issued", &new.token)?)
             .await?;
-        for before in held.iter().filter(|it| it.began == TokenBeginning::Own) {
-            let token = &before.token;
-            let revoked = self.store().revoke_access_token(token, self.now, None);
-            if revoked.await? {
-                self.keep(record("token_revoked", token)?).await?;
-            }
+        for before in &ended {
+            self.keep(record("token_revoked", before)?).await?;
         }
         Ok(self.page(&OwnTokenPage {
             frame: self.frame,
@@ -148,4 +152,9 @@ impl PageRequest<'_> {
         });
         described.collect()
     }
+}
+
+/// The act that makes a token with the permissions that a consumer has.
+fn making(number: &str, consumer: &Consumer) -> String {
+    format!("token {number} {}", consumer.shown())
 }

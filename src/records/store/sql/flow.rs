@@ -281,9 +281,7 @@ async fn held(
     if !exchange.reuse && exchange.most.is_none() {
         return Ok((Vec::new(), None));
     }
-    let lock = tx.statements().lock;
-    let lock = format!("SELECT 1 FROM countersign.users WHERE id = $1 {lock}");
-    tx.has_row(&lock, &[user.as_str().into()]).await?;
+    tokens::lock_user(tx, user).await?;
     let (now, pair) = (exchange.now, (user, &exchange.consumer));
     let used_after = exchange.idle.map(|idle| now.before(idle));
     let held = tokens::allowed(tx, pair, now, used_after).await?;

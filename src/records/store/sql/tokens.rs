@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{EXCLUSIVE, LIST, READ, Store, WRITE, passes, retire, tx::Tx};
+use super::{EXCLUSIVE, LIST, READ, Store, WRITE, consumers, passes, retire, sessions, tx::Tx};
 use crate::{
     base::{
         clock::UnixTime,
@@ -18,8 +18,8 @@ use crate::{
         },
         values::{
             Result,
-            port::{Added, Change, Guard, Source, TokenFilter},
-            record::{AccessToken, TokenUse},
+            port::{Added, Change, Guard, OwnToken, Source, TokenFilter},
+            record::{AccessToken, Consumer, TokenUse},
             seal::{Seal, field},
             value::{Row, json, seconds},
         },
@@ -72,6 +72,43 @@ impl Store {
                     false => Added::Taken,
                 },
             )
+        })
+        .await
+    }
+
+    /// Keeps an access token that the owner of a consumer makes in a session, and ends the own ones of both before it: of
+    /// those that are made at once, the last one stays. `guard` checks the consumer.
+    pub async fn issue_own_token(
+        &self,
+        token: AccessToken,
+        session: &[u8; 32],
+        guard: Guard<'_, Consumer>,
+    ) -> Result<OwnToken> {
+        self.run("issue_own_token", WRITE, async |tx| {
+            let (user, now) = (token.user.as_str(), token.issued_at);
+            lock_user(tx, &token.user).await?;
+            let found = sessions::find(tx, session, now).await?;
+            let is_open = found.is_some_and(|(_, found)| found.id == token.user);
+            let consumer = consumers::find(tx, &token.consumer).await?;
+            if !is_open || !passes(guard, consumer.filter(|found| found.enabled)) {
+                return Ok(OwnToken::Refused);
+            }
+            if !insert(tx, std::slice::from_ref(&token)).await? {
+                return Ok(OwnToken::Taken);
+            }
+            let find = format!(
+                r#"SELECT token FROM countersign.access_tokens WHERE "user" = $1 AND consumer = $2 AND token <> $3
+                     AND began = 'own' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $4)
+                 ORDER BY token {}"#,
+                tx.statements().lock
+            );
+            let (consumer, own) = (token.consumer.as_str(), token.token.as_str());
+            let params = [user.into(), consumer.into(), own.into(), now.into()];
+            let ended = tx.rows(&find, &params, rows::token).await?;
+            for before in &ended {
+                revoke_at(tx, before, Some(now)).await?;
+            }
+            Ok(OwnToken::Issued(ended))
         })
         .await
     }
@@ -286,6 +323,13 @@ pub(super) async fn allowed(
     ];
     let read = |row: &Row, seal: &Seal| Ok((rows::access_token(row, seal)?, row.get("shown")?));
     tx.rows(&find, &params, read).await
+}
+
+/// Makes others that give out tokens of this user wait until the transaction ends.
+pub(super) async fn lock_user(tx: &mut Tx, user: &UserId) -> Result<()> {
+    let lock = tx.statements().lock;
+    let lock = format!("SELECT 1 FROM countersign.users WHERE id = $1 {lock}");
+    tx.has_row(&lock, &[user.as_str().into()]).await.map(drop)
 }
 
 /// Whether an identifier that a caller names can be in a column: PostgreSQL has no NUL.
