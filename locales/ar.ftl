@@ -104,6 +104,7 @@ applications-permissions = { $count ->
 }
 applications-allowed = سُمح به في { $date }
 applications-given = سمح به القائم على هذه الخدمة في { $date }
+applications-own = رمز الوصول الخاص بك، أُنشئ في { $date }
 applications-used = آخر استخدام في { $date }
 applications-unused = لم يُستخدم، أو استُخدم للتو
 applications-withdraw = سحب الإذن

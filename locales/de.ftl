@@ -87,6 +87,7 @@ applications-permissions = { $count ->
 }
 applications-allowed = Erlaubt am { $date }
 applications-given = Vom Betreiber erlaubt am { $date }
+applications-own = Ihr eigenes Zugriffstoken, erzeugt am { $date }
 applications-used = zuletzt benutzt am { $date }
 applications-unused = nicht benutzt, oder erst gerade eben
 applications-withdraw = Zugriff entziehen

@@ -110,6 +110,8 @@ applications-permissions = { $count ->
 applications-allowed = Allowed on { $date }
 # Where the user was not asked.
 applications-given = Given by the operator on { $date }
+# A token that the user made for themselves, as a developer of the application.
+applications-own = Your own access token, made on { $date }
 applications-used = last used on { $date }
 applications-unused = not used, or only just now
 applications-withdraw = Remove access

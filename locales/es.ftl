@@ -90,6 +90,7 @@ applications-permissions = { $count ->
 }
 applications-allowed = Permitida el { $date }
 applications-given = Permitida por el responsable del servicio el { $date }
+applications-own = Su propio token de acceso, creado el { $date }
 applications-used = usada por última vez el { $date }
 applications-unused = sin usar, o solo hace un momento
 applications-withdraw = Retirar el acceso

@@ -90,6 +90,7 @@ applications-permissions = { $count ->
 }
 applications-allowed = Autorisée le { $date }
 applications-given = Autorisée par le responsable du service le { $date }
+applications-own = Votre propre jeton d’accès, créé le { $date }
 applications-used = dernière utilisation le { $date }
 applications-unused = pas utilisée, ou seulement à l’instant
 applications-withdraw = Révoquer

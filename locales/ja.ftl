@@ -65,6 +65,7 @@ applications-none-here = この中に、あなたに代わって操作できる�
 applications-permissions = { $count } 件の権限
 applications-allowed = { $date }に許可
 applications-given = { $date }に運営者が許可
+applications-own = { $date }に作成した自分用のアクセストークン
 applications-used = 最終使用日 { $date }
 applications-unused = 未使用、またはたった今使用
 applications-withdraw = 連携を解除

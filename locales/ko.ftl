@@ -65,6 +65,7 @@ applications-none-here = 이 중에는 나를 대신해 작업할 수 있는 앱
 applications-permissions = 권한 { $count }개
 applications-allowed = { $date }에 허용함
 applications-given = { $date }에 운영자가 허용함
+applications-own = { $date }에 만든 내 액세스 토큰
 applications-used = 마지막 사용 { $date }
 applications-unused = 사용하지 않았거나 방금 사용함
 applications-withdraw = 연결 해제

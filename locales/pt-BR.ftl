@@ -90,6 +90,7 @@ applications-permissions = { $count ->
 }
 applications-allowed = Permitido em { $date }
 applications-given = Concedido pelo operador em { $date }
+applications-own = Seu próprio token de acesso, criado em { $date }
 applications-used = usado pela última vez em { $date }
 applications-unused = não usado, ou só agora há pouco
 applications-withdraw = Remover o acesso

@@ -90,6 +90,7 @@ applications-permissions = { $count ->
 }
 applications-allowed = Permitida em { $date }
 applications-given = Concedido pelo operador em { $date }
+applications-own = O seu próprio token de acesso, criado em { $date }
 applications-used = utilizada pela última vez em { $date }
 applications-unused = não utilizado, ou só há instantes
 applications-withdraw = Remover o acesso

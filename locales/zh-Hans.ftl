@@ -65,6 +65,7 @@ applications-none-here = 其中没有可以代表您执行操作的应用。
 applications-permissions = { $count } 项权限
 applications-allowed = { $date }允许
 applications-given = 由运营者于 { $date }授予
+applications-own = 您于 { $date }为自己创建的访问令牌
 applications-used = 上次使用：{ $date }
 applications-unused = 未使用，或刚刚使用
 applications-withdraw = 取消授权

@@ -65,6 +65,7 @@ applications-none-here = 其中沒有可以代表您執行操作的應用程式�
 applications-permissions = { $count } 項權限
 applications-allowed = { $date }允許
 applications-given = 由營運者於 { $date }授予
+applications-own = 您於 { $date }為自己建立的存取權杖
 applications-used = 上次使用：{ $date }
 applications-unused = 未使用，或剛剛使用
 applications-withdraw = 取消授權

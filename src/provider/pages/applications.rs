@@ -337,7 +337,16 @@ impl PageRequest<'_> {
         let permissions = names
             .into_iter()
             .map(|name| self.wording().described(name).0);
-        let issued_at = tokens.iter().map(|token| token.issued_at).min();
+        // What the user was asked for comes before what the operator gave, and that before what they made themselves.
+        let place = |it: &&AccessToken| {
+            let (is_own, is_given) = (
+                it.began == TokenBeginning::Own,
+                it.began == TokenBeginning::Issued,
+            );
+            (is_own, is_given, it.issued_at)
+        };
+        let first = tokens.iter().min_by_key(place);
+        let (began, issued_at) = first.map(|it| (it.began, it.issued_at)).unwrap_or_default();
         let last_used_at = tokens.iter().filter_map(|token| token.last_used_at).max();
         let withdraw = utf8_percent_encode(consumer.as_str(), ESCAPED);
         let withdraw = format!("?mode=applications&withdraw={withdraw}");
@@ -348,11 +357,8 @@ impl PageRequest<'_> {
             permissions: permissions.collect(),
             permission_count,
             connections: tokens.len() as u64,
-            allowed: match tokens.iter().all(|it| it.began == TokenBeginning::Issued) {
-                true => "applications-given",
-                false => "applications-allowed",
-            },
-            issued_at: self.wording().date(issued_at.unwrap_or_default()),
+            allowed: consent::beginning(began),
+            issued_at: self.wording().date(issued_at),
             last_used_at: last_used_at.map(|time| self.wording().date(time)),
         }
     }

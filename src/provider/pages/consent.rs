@@ -472,10 +472,7 @@ impl PageRequest<'_> {
         let tokens = self.live_tokens_of(&caller.user, &consumer.key).await?;
         let newest = tokens.iter().max_by_key(|token| token.issued_at);
         Ok(newest.map(|token| RemainingAccess {
-            allowed: match token.began {
-                TokenBeginning::Issued => "applications-given",
-                _ => "applications-allowed",
-            },
+            allowed: beginning(token.began),
             date: self.wording().date(token.issued_at),
             csrf: csrf::value(&caller.id, FormPurpose::Revoke, consumer.key.as_str()),
             consumer: consumer.key.to_string(),
@@ -667,6 +664,15 @@ impl Asked {
             }
             _ => None,
         }
+    }
+}
+
+/// The message about the way in which a token came to be.
+pub(super) const fn beginning(began: TokenBeginning) -> &'static str {
+    match began {
+        TokenBeginning::Issued => "applications-given",
+        TokenBeginning::Own => "applications-own",
+        TokenBeginning::Consent | TokenBeginning::Imported => "applications-allowed",
     }
 }
 
