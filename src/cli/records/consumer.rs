@@ -13,7 +13,10 @@ use strum::VariantArray as _;
 
 use crate::{
     base::{
-        clock::parse_duration, file::new_file::create_new, secret::Secret, text::names::ConsumerKey,
+        clock::parse_duration,
+        file::new_file::create_new,
+        secret::Secret,
+        text::names::{ConsumerKey, Permission},
     },
     cli::{
         arguments::{
@@ -28,7 +31,7 @@ use crate::{
     },
     oauth::Deviation,
     operator::manage::{self, ManageError, check_secret, view},
-    provider::{collection::Tool, issue::callback},
+    provider::{collection::Tool, endpoints::exchange::after_rotation, issue::callback},
     records::values::{port::RecordFilter, record::Consumer},
     request::verify::settings::Enforcement,
     run::app::{self, live},
@@ -165,7 +168,8 @@ pub(in crate::cli) async fn execute(
         } => {
             let manage = context.manage()?;
             let shown = match (still_signing, &contact) {
-                (Some(_), _) => &["contact", "last_signed_at"][..],
+                _ if waiting => &["contact", "permissions", "callbacks", "asked_callbacks"][..],
+                (Some(_), _) => &["contact", "last_signed_at"],
                 (None, Some(_)) => &["contact"],
                 (None, None) => &[],
             };
@@ -271,6 +275,11 @@ pub(in crate::cli) async fn execute(
                 "{} has a new secret, shown this once; {previous}.",
                 named(&consumer)
             );
+            let exchange = &context.config.exchange;
+            if exchange.audience.is_some() {
+                let names_token = context.config.bearer.own;
+                context.note(&after_rotation(exchange.ttl, names_token, &consumer.key));
+            }
             issued(context, &consumer, &text)
         }
         Command::Disable(which) => set_enabled(context, &which, false).await,
@@ -281,11 +290,22 @@ pub(in crate::cli) async fn execute(
                 .manage()?
                 .approve_consumer(actor, &key, None, Some(&callbacks))
                 .await?;
-            let callbacks = match &approved.callbacks[..] {
-                [] => String::new(),
-                callbacks => format!(", with {}", callbacks.join(" and ")),
+            let list = |all: Vec<&str>| match &all[..] {
+                [] => "none".to_owned(),
+                all => all.join(" "),
             };
-            let text = format!("Approved {}{callbacks}.", named(&approved));
+            let callbacks = approved.callbacks.iter().map(String::as_str);
+            let permissions = approved.permissions.iter().map(Permission::as_str);
+            let text = format!(
+                "Approved {}. Callbacks: {}. Permissions: {}.{}",
+                named(&approved),
+                list(callbacks.collect()),
+                list(permissions.collect()),
+                match approved.enabled {
+                    true => "",
+                    false => " It stays disabled, until you enable it.",
+                }
+            );
             told(context, &approved, &text)
         }
         Command::Decline { which, reason } => {

@@ -8,6 +8,7 @@ use super::{Asked, KnownSecrets, ParsedRequest, ServerView, TokenRecord};
 use crate::{
     base::{clock::UnixTime, secret::Secret, text::names::ConsumerKey},
     oauth::{Parameters, RsaPublicKey, diagnosis::OtherUrl, method::rsa::InvalidRsaKey},
+    provider::endpoints::exchange::is_key_of_user,
     records::{store::Store, values::StoreError},
     request::{
         policy::operations::{Operation, Operations},
@@ -108,6 +109,7 @@ pub async fn find(
             consumer,
             token,
             is_token_unknown: false,
+            is_key_of_user: is_key_of_user(store, &key).await?,
             nonce_used: None,
         }),
     })

@@ -27,7 +27,10 @@ use crate::{
         Deviation, LocationRule, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey,
         Selection, ShapeError,
     },
-    provider::{endpoints::request_token::only_callback, issue::callback},
+    provider::{
+        endpoints::request_token::only_callback,
+        issue::{IssueRejection, callback},
+    },
     records::{
         credentials::ConsumerCredentials,
         nonce::NonceUse,
@@ -65,6 +68,8 @@ pub struct ServerView {
     pub token: Option<TokenRecord>,
     /// The token is one that the consumer does not have.
     pub is_token_unknown: bool,
+    /// The key of the consumer is the id of a user.
+    pub is_key_of_user: bool,
     /// Whether the nonce of the request was used; `None` where that cannot be known.
     pub nonce_used: Option<bool>,
 }
@@ -300,6 +305,18 @@ fn rejected(
         }
     }
     rejections.extend(verification);
+    if purpose == Purpose::Exchange && server.token.is_none() {
+        let operations = &server.rules.operations;
+        let granted = operations.application_permissions(&server.consumer.permissions);
+        rejections.extend(granted.err().map(|rejection| {
+            let reason = "without oauth_token it is for the consumer alone, which no operation with access = [\"application\"] admits";
+            told(rejection.verdict().as_str(), reason)
+        }));
+        if server.is_key_of_user {
+            let verdict = IssueRejection::KeyOfUser.verdict();
+            rejections.push(told(verdict.as_str(), "the key is the id of a user"));
+        }
+    }
     let is_by_secret = !method.is_rsa() && examined.matches && !examined.accepted;
     if is_by_secret && server.consumer.secret.is_empty() {
         let reason = "the consumer has no secret, so anybody can make this signature";

@@ -9,15 +9,17 @@ use crate::{
     base::{
         clock::UnixTime,
         secret::random,
-        text::names::{Permission, UserId},
+        settings::format_duration,
+        text::names::{ConsumerKey, Permission},
     },
     provider::{
         issue::IssueRejection,
         respond::{Failure, OwnResponse},
     },
+    records::{store::Store, values::StoreError},
     request::{
         identity::{Claims, keys::Signer},
-        policy::{PolicyRejection, access::CallerKind, operations::Operations},
+        policy::{access::CallerKind, operations::Operations},
         route,
         verify::{Credential, Verified, VerifyRejection},
     },
@@ -58,14 +60,9 @@ pub(super) async fn respond(
         Credential::AccessToken(access) => (Some(access), access.granted.to_vec()),
         Credential::Application(consumer) => {
             // Another server may know the permissions alone, not that the token is no user's.
-            let granted = exchange
-                .operations
-                .application_permissions(&consumer.permissions);
-            let granted = granted.ok_or(PolicyRejection::TokenMissing)?;
-            // RFC 9068 §5: the subject of such a token must not be that of a user.
-            if let Ok(id) = key.as_str().parse::<UserId>()
-                && endpoints.verifier.store().user(&id).await?.is_some()
-            {
+            let operations = &exchange.operations;
+            let granted = operations.application_permissions(&consumer.permissions)?;
+            if is_key_of_user(endpoints.verifier.store(), key).await? {
                 return Err(IssueRejection::KeyOfUser.into());
             }
             (None, granted)
@@ -104,6 +101,32 @@ pub(super) async fn respond(
     });
     let (body, json) = (body.to_string(), "application/json");
     Ok(OwnResponse::new(200, json, body, Verdict::TokenExchanged).never_stored())
+}
+
+/// Whether a user has the key of a consumer as the id. RFC 9068 §5: the subject of a token without a user must not be that of a
+/// user.
+///
+/// # Errors
+/// The store fails.
+pub async fn is_key_of_user(store: &Store, key: &ConsumerKey) -> Result<bool, StoreError> {
+    match key.as_str().parse() {
+        Ok(id) => Ok(store.user(&id).await?.is_some()),
+        Err(_) => Ok(false),
+    }
+}
+
+/// The tokens of the exchange that a consumer has when it gets another secret, and how to end them, for operators.
+pub fn after_rotation(ttl: Duration, names_token: bool, key: &ConsumerKey) -> String {
+    let ends = match names_token {
+        true => format!(
+            "\"countersign token revoke --consumer {key}\" ends those of its users, and those of its own are rejected while it is disabled"
+        ),
+        false => "nothing ends them before, because they are not verified here".to_owned(),
+    };
+    let most = format_duration(ttl);
+    format!(
+        "Bearer tokens that it has got by the exchange go on until they end, {most} at most: {ends}."
+    )
 }
 
 /// The end of a token that is given out at `now` for one that ends at `expiry`; `None`: the latter has ended by now.

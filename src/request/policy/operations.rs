@@ -337,10 +337,16 @@ impl Operations {
     }
 
     /// The permissions, of these of a consumer, with which it may call operations without a user: all, if it may call paths that
-    /// no operation lists; `None`: it may call nothing so.
-    pub fn application_permissions(&self, permissions: &[Permission]) -> Option<Vec<Permission>> {
+    /// no operation lists.
+    ///
+    /// # Errors
+    /// [`PolicyRejection::TokenMissing`] if it may call nothing without a user.
+    pub fn application_permissions(
+        &self,
+        permissions: &[Permission],
+    ) -> Result<Vec<Permission>, PolicyRejection> {
         if self.unlisted.admits(CallerKind::Application) {
-            return Some(permissions.to_vec());
+            return Ok(permissions.to_vec());
         }
         let admits = |it: &&Operation| it.access.admits(CallerKind::Application);
         let admitting = || {
@@ -352,7 +358,9 @@ impl Operations {
         let is_enough = |it: &&Permission| admitting().any(|needed| needed == Some(*it));
         let enough = Vec::from_iter(permissions.iter().filter(is_enough).cloned());
         let is_any = !enough.is_empty() || admitting().any(|needed| needed.is_none());
-        is_any.then_some(enough)
+        is_any
+            .then_some(enough)
+            .ok_or(PolicyRejection::TokenMissing)
     }
 
     /// The rejection of an operation that is not permitted, because of its rule `unmet` if it is that.

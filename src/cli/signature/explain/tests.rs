@@ -300,6 +300,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
         consumer,
         token: Some(TokenRecord::Access(token)),
         is_token_unknown: false,
+        is_key_of_user: false,
         nonce_used: Some(false),
     };
     let mut known = Some(KnownSecrets {

@@ -7,7 +7,7 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::*;
-use crate::support::{Postgres, proxy::Builder};
+use crate::support::{Operator, Postgres, operator::WRITE, proxy::Builder};
 
 const EXCHANGE: &str = "/service.oauth?mode=exchange";
 
@@ -110,6 +110,64 @@ fn no_consumer_gets_a_token_for_calls_that_it_may_not_make() {
     }
     let scene = exchanging("operations.unlisted = ['application']");
     exchanged_alone(&scene);
+}
+
+#[test]
+fn explain_says_who_gets_no_token_alone() {
+    let closed = "operation = [{ path = '/a', access = ['consumer'] }]";
+    for (config, reason) in [
+        (OPERATIONS, None),
+        (closed, Some("token_rejected: without oauth_token")),
+        ("operations.unlisted = ['application']", None),
+    ] {
+        let scene = exchanging(config);
+        let (proxy, consumer) = (&scene.proxy, &scene.caller.consumer);
+        let agree = |call: &dyn Fn() -> Call, reason: Option<&str>| {
+            let wire = String::from_utf8(proxy.wire(&call())).unwrap();
+            let header = wire.lines().find(|line| line.starts_with("Authorization"));
+            let url = format!("{}{EXCHANGE}", proxy.origin());
+            let told = proxy.command(&["explain", "POST", &url, "--header", header.unwrap()]);
+            let is_accepted = proxy.status(call()) == 200;
+            assert_eq!(reason.is_none(), is_accepted);
+            assert_eq!(told.status.success(), is_accepted, "{told:?}");
+            has(&told.stdout, reason.as_slice());
+        };
+        let alone = || Call::post(EXCHANGE).by(consumer);
+        agree(&alone, reason);
+        agree(&|| alone().with(&scene.caller.token), None);
+        // RFC 9068 §5
+        let key = &*consumer.key;
+        let add = ["user", "add", "bob", "--id", key, "--password-stdin"];
+        proxy.command_with(&add, "correct horse battery").done();
+        agree(&alone, reason.or(Some("the key is the id of a user")));
+    }
+}
+
+#[test]
+fn a_new_secret_ends_no_token_and_says_what_does() {
+    let scene = exchanging(OPERATIONS);
+    let (proxy, key) = (&scene.proxy, &*scene.caller.consumer.key);
+    let (of_user, (_, alone)) = (exchanged(&scene), exchanged_alone(&scene));
+    let operator = Operator::with(proxy, WRITE);
+    let page = operator.open(&format!("/consumer/rotate?key={key}"));
+    let asked = operator.submit(&page, &page.form_to("/consumer/rotate"));
+    let told = proxy.command(&["consumer", "rotate-secret", key]).done();
+    let revoke = format!("token revoke --consumer {key}");
+    for text in [asked.answer.text().replace("&#34;", "\""), told.stderr] {
+        has(&text, &["until they end, 15m at most", &revoke]);
+    }
+    proxy.passes(bearer("/a", &of_user));
+    proxy.passes(bearer("/app", &alone));
+    // What it says holds.
+    proxy.run(&revoke);
+    until("the user's ended", || {
+        proxy.status(bearer("/a", &of_user)) == 401
+    });
+    proxy.passes(bearer("/app", &alone));
+    proxy.run(&format!("consumer disable {key}"));
+    until("its own ended", || {
+        proxy.status(bearer("/app", &alone)) == 401
+    });
 }
 
 #[test]

@@ -16,7 +16,10 @@ use crate::{
         },
         manage::{CONSUMER_FIELDS, ManageError, RecordField, new_consumer, patched, view},
     },
-    provider::{issue::callback, pages::settings::PermissionSettings, respond::OwnResponse},
+    provider::{
+        endpoints::exchange::after_rotation, issue::callback, pages::settings::PermissionSettings,
+        respond::OwnResponse,
+    },
     records::values::record::Consumer,
 };
 
@@ -106,6 +109,10 @@ impl ConsoleRequest<'_> {
         }
         let stays = "Access tokens stay valid. The new secret is shown once, on the next page.";
         effects.push(stays.to_owned());
+        if let Some(exchange) = &self.admin.shared.live.load().endpoints.exchange {
+            let (ttl, names_token) = (exchange.ttl, exchange.names_token);
+            effects.push(after_rotation(ttl, names_token, key));
+        }
         let title = format!("Rotate the secret of {name}?");
         let mut change = asked.planned(title, effects, "Rotate");
         change.is_destructive = grace.is_none();
