@@ -772,3 +772,44 @@ fn import_and_export_memory_hardly_grows_with_the_records() {
     );
     assert!(many.1 < few.1 + limit, "export: {few:?} {many:?} KiB");
 }
+
+#[test]
+fn a_password_that_has_to_change_is_not_settled_by_an_import() {
+    let workspace = Workspace::new();
+    workspace.user("alice");
+    let file = export(&workspace);
+    let line = file.lines().find(|line| line.contains("id-alice"));
+    let line: serde_json::Value = serde_json::from_str(line.unwrap()).unwrap();
+    assert_eq!(line["must_change_password"], true);
+    let after = |given: serde_json::Value, options: &str| {
+        let mut line = line.clone();
+        let members = line.as_object_mut().unwrap();
+        members.remove("must_change_password");
+        members.extend(given.as_object().unwrap().clone());
+        let file = format!("{{\"kind\":\"export\",\"version\":1}}\n{line}\n");
+        workspace
+            .run_with(&format!("import - {options}"), &file)
+            .done();
+        workspace.json("user show alice")["must_change_password"].clone()
+    };
+    // The same password: it has to change as before, whatever else differs.
+    assert_eq!(after(json!({}), ""), true);
+    assert_eq!(
+        after(json!({"must_change_password": null}), "--replace"),
+        true
+    );
+    assert_eq!(after(json!({"display_name": "Alice"}), "--replace"), true);
+    // The file says otherwise, and says so again.
+    assert_eq!(
+        after(json!({"must_change_password": false}), "--replace"),
+        false
+    );
+    assert_eq!(after(json!({"display_name": "A"}), "--replace"), false);
+    assert_eq!(
+        after(json!({"must_change_password": true}), "--replace"),
+        true
+    );
+    // Another password, which the user chose elsewhere.
+    let other = "$2y$05$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe";
+    assert_eq!(after(json!({"password_hash": other}), "--replace"), false);
+}

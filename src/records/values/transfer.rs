@@ -240,6 +240,9 @@ pub enum TransferError {
     File(#[from] io::Error),
 }
 
+/// The member of a user who has to choose another password.
+pub const MUST_CHANGE: &str = "must_change_password";
+
 /// A record and its line in the file that it is from.
 #[derive(Debug, Clone)]
 pub struct Numbered {
@@ -247,8 +250,8 @@ pub struct Numbered {
     pub line: usize,
     /// The record.
     pub record: Record,
-    /// The members that the line of a consumer leaves out; with [`Existing::Update`] a consumer that is in the store keeps
-    /// its own.
+    /// The members that the line leaves out: of a user [`MUST_CHANGE`], which is kept with the same password; of a consumer, with
+    /// [`Existing::Update`], all those that are kept.
     pub left_out: Vec<String>,
 }
 

@@ -50,7 +50,7 @@ use crate::{
     },
     records::values::{
         record::{AccessToken, Consumer, User},
-        transfer::Record,
+        transfer::{MUST_CHANGE, Record},
     },
     telemetry::log::lines::visible,
 };
@@ -234,18 +234,21 @@ fn left_out(members: &Map<String, Value>) -> Vec<String> {
     fields.chain(secrets).map(str::to_owned).collect()
 }
 
-/// The record that a line holds, and the members that it leaves out if it has only those to change.
+/// The record that a line holds, and the members that it leaves out, of those for which the store's own value may count.
 pub(crate) fn record(
     mut members: Map<String, Value>,
     defaults: &Defaults,
 ) -> Result<(Record, Vec<String>), LineError> {
     let is_update = defaults.updates && members.get("kind").is_some_and(|kind| kind == "consumer");
-    let left_out = match is_update {
+    let mut left_out = match is_update {
         true => left_out(&members),
         false => Vec::new(),
     };
     members.retain(|_, value| !value.is_null());
     let kind: String = take(&mut members, "kind")?;
+    if kind == "user" && !members.contains_key(MUST_CHANGE) {
+        left_out.push(MUST_CHANGE.to_owned());
+    }
     // A mistyped name is reported as unknown, which says more than that a member is missing.
     for name in members.keys() {
         if let Some(hint) = member_names::hint_if_unknown(&kind, name) {

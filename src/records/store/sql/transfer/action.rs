@@ -11,7 +11,7 @@ use crate::{
     records::values::{
         Result, StoreError,
         record::{AccessToken, Consumer, User},
-        transfer::{Conflict, Existing, Numbered, Record, name},
+        transfer::{Conflict, Existing, MUST_CHANGE, Numbered, Record, name},
     },
 };
 
@@ -198,7 +198,9 @@ async fn after(
             })
         }
         (Record::User(found), Record::User(user)) => {
+            let says_nothing = left_out.iter().any(|name| name == MUST_CHANGE);
             let keeps_password = match &user.password_hash {
+                Some(hash) if says_nothing && found.password_hash.as_ref() == Some(hash) => true,
                 // A login may have replaced the hash of the same password since the export.
                 Some(hash) => users::is_replaced_hash(tx, &user.id, hash).await?,
                 // A file without a password says nothing about one that was set since.
