@@ -104,7 +104,8 @@ impl Management {
     ///
     /// # Errors
     /// [`ManageError::ConsumerUnknown`], [`ManageError::ConsumerElsewhere`], [`ManageError::Invalid`],
-    /// [`ManageError::Unapproved`], [`ManageError::CannotSign`], [`ManageError::Stale`], or the store fails.
+    /// [`ManageError::Unapproved`], [`ManageError::DisabledAlready`], [`ManageError::CannotSign`], [`ManageError::Stale`], or the
+    /// store fails.
     pub async fn patch_consumer(
         &self,
         by: &Actor,
@@ -332,7 +333,8 @@ pub fn check_secret(secret: &Secret) -> Result<(), ManageError> {
 /// since must not keep anybody from disabling it.
 ///
 /// # Errors
-/// [`ManageError::Invalid`], [`ManageError::Unapproved`], [`ManageError::CannotSign`] and [`ManageError::EmptySecret`]
+/// [`ManageError::Invalid`], [`ManageError::Unapproved`], [`ManageError::DisabledAlready`], [`ManageError::CannotSign`] and
+/// [`ManageError::EmptySecret`]
 pub fn patched(
     consumer: &Consumer,
     mut members: Map<String, Value>,
@@ -348,6 +350,10 @@ pub fn patched(
     ];
 
     check_members(CONSUMER_FIELDS, &mut members)?;
+    // An approval would undo it.
+    if consumer.is_unapproved() && members.get("enabled") == Some(&Value::Bool(false)) {
+        return Err(ManageError::DisabledAlready(consumer.key.clone()));
+    }
     for items in members.values_mut().filter_map(Value::as_array_mut) {
         let mut distinct = Vec::new();
         items.retain(|item| {
@@ -366,7 +372,7 @@ pub fn patched(
         previous_secret: previous,
         ..merged
     };
-    if patched.enabled && patched.is_unapproved() {
+    if patched.enabled && !consumer.enabled && !patched.may_be_enabled() {
         return Err(ManageError::Unapproved(patched.key));
     }
     if !patched.can_sign() {

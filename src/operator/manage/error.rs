@@ -46,9 +46,14 @@ pub enum ManageError {
     /// The consumer is disabled.
     #[error("the consumer {0:?} is disabled; enable it first")]
     ConsumerDisabled(ConsumerKey),
-    /// The consumer waits for approval, or was declined.
+    /// A user has asked for the consumer, and no operator has approved it.
     #[error("the consumer {0:?} was asked for by a user and is not approved; approve it first")]
     Unapproved(ConsumerKey),
+    /// The consumer waits for approval, or was declined.
+    #[error(
+        "the consumer {0:?} is not approved, so it is disabled, and only an approval enables it; to keep it disabled, decline or remove it"
+    )]
+    DisabledAlready(ConsumerKey),
     /// No user has asked for the consumer, or for a change of it.
     #[error("the consumer {0:?} waits for no decision; to stop its calls, disable it")]
     NothingAsked(ConsumerKey),
@@ -133,6 +138,7 @@ impl ManageError {
             | Self::ConsumerElsewhere(_)
             | Self::ConsumerDisabled(_)
             | Self::Unapproved(_)
+            | Self::DisabledAlready(_)
             | Self::NothingAsked(_)
             | Self::AdviceOff
             | Self::CannotSign

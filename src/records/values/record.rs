@@ -221,6 +221,12 @@ impl Consumer {
         matches!(self.registration, Some(Waiting | Declined))
     }
 
+    /// Whether it can be enabled: operators registered it, or have approved it.
+    #[must_use]
+    pub const fn may_be_enabled(&self) -> bool {
+        matches!(self.registration, None | Some(Registration::Approved))
+    }
+
     /// Whether its secret proves something, or need not: it signs with its RSA key alone, or without a secret.
     pub fn may_have_its_secret(&self) -> bool {
         !self.secret.is_empty() || self.rsa_only || self.accepts_empty_secret()

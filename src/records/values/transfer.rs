@@ -410,7 +410,7 @@ pub enum Conflict {
     CannotSign,
     /// The consumer would be enabled without approval.
     #[error(
-        "would be enabled, and its registration is waiting or declined; set enabled to false, or registration to approved"
+        "would be enabled, and no operator has approved it; set enabled to false, or registration to approved"
     )]
     Unapproved,
     /// Another user has the login name.

@@ -1,22 +1,24 @@
 //! Developers ask for consumers on a page, and manage them there.
 //!
-//! Promise (Flow and pages): A consumer that waits for approval, or was declined, is disabled; only an approval enables it.
+//! Promise (Flow and pages): A consumer that waits for approval, or was declined, is disabled; only an approval enables it, and
+//! none enables a consumer that an operator has disabled.
 //! Also in `tests/store_contract/consumers.rs`.
 //! Promise (Flow and pages): A registered consumer has a sensitive permission only after an operator's approval. A secret is
 //! shown once, users have bounds over all replicas, and each form is valid for one session, consumer, act and state. An
 //! approval is of the callbacks that the operator saw. Also in `tests/store_contract/registrations.rs`.
 //! Promise (Flow and pages): With `registration.own_token` only the owner of an enabled consumer makes an access token, for
-//! their own account.
+//! their own account; of several at once the last stays.
 
 use serde_json::Value;
 
 use crate::support::{
-    Answer, Call, Consumer, Operator, Proxy, Token, Upstream, User, Visitor,
+    Answer, Call, Consumer, Operator, Postgres, Proxy, Token, Upstream, User, Visitor,
     call::form as encoded,
     has,
     legs::{APPLICATIONS, asks, authorization, exchanges, query_value, token_of},
     operator::WRITE,
     program::Ended,
+    proxy::race,
     until,
     visitor::{Form, Page},
 };
@@ -134,7 +136,12 @@ fn audited(proxy: &Proxy, key: &str) -> Vec<(String, String)> {
 }
 
 fn proxy_api(proxy: &Proxy, method: &str, target: &str, body: &str) -> Answer {
-    let call = Call::new(method, target).header("Authorization", &format!("Bearer {WRITE}"));
+    send_to_api(proxy, Call::new(method, target), body)
+}
+
+fn send_to_api(proxy: &Proxy, call: Call, body: &str) -> Answer {
+    let method = call.method.clone();
+    let call = call.header("Authorization", &format!("Bearer {WRITE}"));
     let call = if body.is_empty() {
         call
     } else {
@@ -142,7 +149,7 @@ fn proxy_api(proxy: &Proxy, method: &str, target: &str, body: &str) -> Answer {
     };
     let mut connection = crate::support::Connection::to(proxy.admin());
     connection.send(&call.wire("", &proxy.admin().to_string()));
-    connection.answer(method)
+    connection.answer(&method)
 }
 
 #[test]
@@ -218,7 +225,7 @@ fn with_approval_a_key_works_once_an_operator_has_approved_it() {
     );
     for option in ["--update", "--replace"] {
         let imported = failed(proxy.command_with(&["import", "-", option], &line));
-        has(&imported, &["waiting or declined"]);
+        has(&imported, &["no operator has approved it"]);
     }
     assert_eq!(refused(), waiting);
     api.saw_nothing();
@@ -227,11 +234,10 @@ fn with_approval_a_key_works_once_an_operator_has_approved_it() {
         serde_json::from_str(&proxy_api(&proxy, "GET", "/v1/registrations", "").text()).unwrap();
     assert_eq!(list["items"][0]["key"], Value::from(&*consumer.key));
     assert_eq!(list["items"][0]["registration"], "waiting");
-    let listed = proxy
-        .command(&["consumer", "list", "--waiting", "--json"])
-        .done()
-        .stdout;
-    has(&listed, &["dev@shop.example", &consumer.key]);
+    let list = ["consumer", "list", "--waiting"];
+    let listed = proxy.command(&list).done().stdout;
+    let wanted = ["dev@shop.example", &*consumer.key, "photos.read"];
+    has(&listed, &wanted);
     until("it is counted", || {
         proxy.metric("countersign_registrations_waiting") > 0.0
     });
@@ -241,6 +247,8 @@ fn with_approval_a_key_works_once_an_operator_has_approved_it() {
         &["Photo printer", "waits for approval", "dev@shop.example"],
     );
     let page = operator.open(&format!("/consumer/approve?key={}", consumer.key));
+    let effects = ["Its callbacks: none", "Its permissions: photos.read"];
+    has(&page.answer.text(), &effects);
     operator.confirm(&page).answer.has_status(200);
     proxy.passes(call(&consumer));
     has(&own(&mut visitor, &consumer.key).answer.text(), &["Works"]);
@@ -270,9 +278,11 @@ fn a_declined_one_has_the_sentence_of_the_operator() {
     has(&page, &["Declined", "Which &#60;data&#62;?"]);
     proxy.send(call(&consumer)).is(401, "consumer_key_refused");
     // Approved all the same later.
-    proxy
+    let approved = proxy
         .command(&["consumer", "approve", &consumer.key])
         .done();
+    let told = "Callbacks: none. Permissions: photos.read.\n";
+    has(&approved.stdout, &["Approved Photo printer", told]);
     until("it is approved", || proxy.status(call(&consumer)) == 200);
     let line = failed(proxy.command(&["consumer", "approve", &consumer.key]));
     has(&line, &["waits for no decision"]);
@@ -568,6 +578,112 @@ fn an_approval_is_of_the_callbacks_that_were_seen() {
     assert_eq!(shown(&proxy, key)["asked_callbacks"], serde_json::json!([]));
 }
 
+/// An entity tag of any record names none that an operator saw.
+#[test]
+fn an_approval_of_any_record_names_its_callbacks() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'approval'");
+    let user = proxy.user("dora");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let page = visitor.open(REGISTER);
+    let back = "https://a.test/back";
+    let form = with(filled(&page, "Photo printer"), &[("callbacks", back)]);
+    let consumer = issued(&visitor.submit(&page, &form));
+    let record = format!("/v1/consumers/{}", consumer.key);
+    let approve = |tags: &[&str], body: &str| {
+        let call = Call::post(&format!("{record}/approve"));
+        let call = tags
+            .iter()
+            .fold(call, |call, tag| call.header("If-Match", tag));
+        send_to_api(&proxy, call, body)
+    };
+    let tag = || {
+        let read = proxy_api(&proxy, "GET", &record, "");
+        read.header("etag").unwrap().to_owned()
+    };
+    let seen = tag();
+    let with_any = format!("{seen}, *");
+    for tags in [&["*"][..], &[], &[&seen, "*"], &[&with_any]] {
+        let refused = approve(tags, "");
+        assert!((400..500).contains(&refused.status), "{tags:?} {refused:?}");
+        assert_eq!(shown(&proxy, &consumer.key)["registration"], "waiting");
+    }
+    approve(&["*"], "").has_status(422);
+    let body = format!(r#"{{"callbacks":["{back}"]}}"#);
+    approve(&["\"other\""], &body).has_status(412);
+    // The record has changed since it was seen.
+    let update = [
+        "consumer",
+        "update",
+        &consumer.key,
+        "--permission",
+        "photos.print",
+    ];
+    proxy.command(&update).done();
+    approve(&[&seen], "").has_status(412);
+    assert_eq!(shown(&proxy, &consumer.key)["registration"], "waiting");
+    approve(&[&tag()], "").has_status(200);
+    assert_eq!(shown(&proxy, &consumer.key)["registration"], "approved");
+}
+
+#[test]
+fn an_approval_does_not_undo_what_an_operator_disabled() {
+    let api = Upstream::start();
+    let mut proxy = start(&api, "mode = 'open'");
+    let (user, consumer) = pair(&proxy, "dora");
+    let key = &*consumer.key;
+    proxy.run(&format!("consumer disable {key}"));
+    let marked = PERMISSIONS.replace("'See your photos'", "'See your photos'\nsensitive = true");
+    proxy.reload(&format!("registration.mode = 'open'\n{marked}"));
+    let state = || {
+        let record = shown(&proxy, key);
+        (record["registration"].clone(), record["enabled"].clone())
+    };
+    assert_eq!(state(), ("unchecked".into(), false.into()));
+    // Enabled again it would have a sensitive permission that no operator has approved.
+    let enable = ["consumer", "enable", key];
+    has(&failed(proxy.command(&enable)), &["approve it first"]);
+    let record = format!("/v1/consumers/{key}");
+    proxy_api(&proxy, "PATCH", &record, r#"{"enabled":true}"#).has_status(409);
+    let line = format!(
+        "{{\"kind\":\"export\",\"version\":1}}\n{{\"kind\":\"consumer\",\"key\":\"{key}\",\"enabled\":true}}\n"
+    );
+    let imported = failed(proxy.command_with(&["import", "-", "--update"], &line));
+    has(&imported, &["no operator has approved it"]);
+    assert_eq!(state(), ("unchecked".into(), false.into()));
+    let operator = Operator::with(&proxy, WRITE);
+    let page = operator.text(&format!("/consumer?key={key}"));
+    has(&page, &["/consumer/approve"]);
+    assert!(!page.contains("/consumer/enable"));
+    let page = operator.text(&format!("/consumer/approve?key={key}"));
+    has(
+        &page,
+        &["It stays disabled.", "Its permissions: photos.read"],
+    );
+    let approved = proxy.command(&["consumer", "approve", key]).done().stdout;
+    has(&approved, &["Permissions: photos.read. It stays disabled"]);
+    assert_eq!(state(), ("approved".into(), false.into()));
+    proxy.send(call(&consumer)).is(401, "consumer_key_refused");
+    proxy.command(&enable).done();
+    until("it is enabled", || proxy.status(call(&consumer)) == 200);
+    // One that waits is disabled already, and a command that would do nothing says so.
+    let waiting = ask(&mut Visitor::logged_in(&proxy, &user), "Another");
+    let key = &*waiting.key;
+    for declines in [false, true] {
+        if declines {
+            let decline = ["consumer", "decline", key, "--reason", "No"];
+            proxy.command(&decline).done();
+        }
+        let disable = failed(proxy.command(&["consumer", "disable", key]));
+        has(&disable, &["only an approval enables it"]);
+        let record = format!("/v1/consumers/{key}");
+        let patch = r#"{"enabled":false,"contact":"a@b.test"}"#;
+        proxy_api(&proxy, "PATCH", &record, patch).has_status(409);
+        proxy_api(&proxy, "PATCH", &record, r#"{"rsa_only":false}"#).has_status(200);
+    }
+    assert_eq!(shown(&proxy, key)["contact"], "dev@shop.example");
+}
+
 #[test]
 fn callbacks_asked_for_under_another_mode_do_not_wait_for_ever() {
     let api = Upstream::start();
@@ -723,9 +839,16 @@ fn an_owner_makes_one_access_token_for_themselves() {
     assert_eq!(tokens(&proxy, &consumer.key), listed);
     // It is shown as one that the user wanted, and is no consent that is remembered.
     let applications = visitor.open(APPLICATIONS).answer.text();
-    has(&applications, &["Photo printer", "Allowed on"]);
-    // A token of the flow stays when another own one ends the one before.
+    let is_own = "Your own access token, made on ";
+    has(&applications, &["Photo printer", is_own]);
+    // A token that the operator issued stays when another own one ends the one before, and is what the page tells.
     let other = proxy.token(&consumer, &user);
+    let applications = visitor.open(APPLICATIONS).answer.text();
+    has(
+        &applications,
+        &["Given by the operator on ", "2 connections"],
+    );
+    assert!(!applications.contains(is_own));
     let (page, form) = asked_token(&mut visitor, &consumer.key);
     let second = own_token(&visitor.submit(&page, &form));
     proxy.send(called(&token)).is(401, "token_revoked");
@@ -774,7 +897,7 @@ fn nobody_else_and_no_other_form_makes_an_own_token() {
     // Another user, who has a page of this kind too, and one without a session.
     let mut other = Visitor::logged_in(&proxy, &eve);
     other.open(&question).answer.has_status(404);
-    other.submit(&page, &form).answer.has_status(403);
+    other.submit(&page, &form).answer.has_status(404);
     let mut nobody = Visitor::to(&proxy);
     nobody.submit(&page, &form).answer.has_status(403);
     // Another site, other forms of the same page, another number, and the address alone.
@@ -868,4 +991,113 @@ fn an_own_token_is_no_consent_that_is_remembered() {
     for token in [&own, &token] {
         proxy.passes(Call::get("/photos").by(&consumer).with(token));
     }
+}
+
+/// The POST of a form of a page, as a browser with these cookies sends it.
+fn posted(proxy: &Proxy, visitor: &Visitor<'_>, form: &Form) -> Vec<u8> {
+    let pairs = visitor.cookies.iter();
+    let cookies = Vec::from_iter(pairs.map(|(name, value)| format!("{name}={value}")));
+    let call = Call::post(REGISTER)
+        .header("Origin", &proxy.origin())
+        .header("Cookie", &cookies.join("; "));
+    proxy.wire(&call.form(&encoded(&form.fields)))
+}
+
+#[test]
+fn of_forms_at_once_one_own_token_stays() {
+    let server = Postgres::start();
+    let postgres = format!(
+        "store.backend = 'postgres'\nstore.url = '{}'\nnonce.scope = 'local'",
+        server.database()
+    );
+    for store in ["", &postgres] {
+        let api = Upstream::start();
+        let settings = format!("mode = 'open'\nregistration.own_token = true\n{store}");
+        let proxy = start(&api, &settings);
+        let (user, consumer) = pair(&proxy, "dora");
+        let mut visitor = Visitor::logged_in(&proxy, &user);
+        // Each of the forms twice.
+        let forms = [(); 8].map(|()| asked_token(&mut visitor, &consumer.key).1);
+        let requests = forms.iter().chain(&forms);
+        let requests = requests.map(|form| (&proxy, posted(&proxy, &visitor, form)));
+        let answers = race(requests.collect());
+        let made = answers.iter().filter(|answer| answer.status == 200);
+        let made = Vec::from_iter(made.map(|answer| {
+            own_token(&Page {
+                target: REGISTER.to_owned(),
+                answer: answer.clone(),
+            })
+        }));
+        let again = answers.iter().filter(|answer| answer.status == 303);
+        assert_eq!((made.len(), again.count()), (8, 8), "{answers:?}");
+        let [live] = &tokens(&proxy, &consumer.key)[..] else {
+            panic!("one token stays");
+        };
+        let passes = |token: &&Token| {
+            let call = Call::get("/photos").by(&consumer).with(token);
+            proxy.status(call) == 200
+        };
+        let valid = Vec::from_iter(made.iter().filter(passes).map(|it| &*it.token));
+        assert_eq!(valid, [live["token"].as_str().unwrap()]);
+        let events = audited(&proxy, &consumer.key);
+        let count = |name: &str| events.iter().filter(|(event, _)| event == name).count();
+        assert_eq!(
+            [count("access_token_issued"), count("token_revoked")],
+            [8, 7]
+        );
+    }
+}
+
+#[test]
+fn no_own_token_is_made_once_grants_have_ended() {
+    let api = Upstream::start();
+    let mut proxy = start(&api, "mode = 'open'\nregistration.own_token = true");
+    let (user, consumer) = pair(&proxy, "dora");
+    let key = &*consumer.key;
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let (page, form) = asked_token(&mut visitor, key);
+    let cookies = visitor.cookies.clone();
+    for (sunset, ends) in [
+        ("consumers = ['another']", false),
+        (&*format!("consumers = ['another', '{key}']"), true),
+    ] {
+        proxy.reload(&format!("[sunset]\nnew_grants = false\n{sunset}"));
+        let mut visitor = Visitor::to(&proxy);
+        visitor.cookies = cookies.clone();
+        let link = format!("token={key}");
+        let offered = own(&mut visitor, key).answer.text();
+        assert_eq!(offered.contains(&link), !ends);
+        let question = visitor.open(&format!("{REGISTER}&{link}")).answer;
+        assert_eq!(question.status, if ends { 404 } else { 200 });
+        if ends {
+            visitor.submit(&page, &form).answer.has_status(404);
+        }
+    }
+    assert_eq!(tokens(&proxy, key).len(), 0);
+}
+
+#[test]
+fn an_own_token_has_the_permissions_that_were_shown() {
+    let api = Upstream::start();
+    let proxy = start(&api, "mode = 'open'\nregistration.own_token = true");
+    let (user, consumer) = pair(&proxy, "dora");
+    let key = &*consumer.key;
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let (page, form) = asked_token(&mut visitor, key);
+    let widen = "--permission photos.read --permission photos.print";
+    proxy.run(&format!("consumer update {key} {widen}"));
+    visitor.submit(&page, &form).answer.has_status(403);
+    assert_eq!(tokens(&proxy, key).len(), 0);
+    let (page, form) = asked_token(&mut visitor, key);
+    has(&page.answer.text(), &["Print your photos"]);
+    own_token(&visitor.submit(&page, &form));
+    // Logged out, disabled, or the consumer of another by now: nothing is made.
+    let (page, form) = asked_token(&mut visitor, key);
+    let cookies = visitor.cookies.clone();
+    proxy.run("user disable dora");
+    visitor.submit(&page, &form).answer.has_status(403);
+    proxy.run("user enable dora");
+    visitor.cookies = cookies;
+    visitor.submit(&page, &form).answer.has_status(403);
+    assert_eq!(tokens(&proxy, key).len(), 0);
 }

@@ -13,7 +13,8 @@ use crate::{
 };
 
 impl Management {
-    /// Enables a consumer that a user has asked for, or gives it the callbacks that the user asks for. `seen` are the callbacks
+    /// Enables a consumer that waits or was declined, or gives it the callbacks that the user asks for. One that an operator has
+    /// disabled stays so. `seen` are the callbacks
     /// that the operator approves, in any order; `None`: `guard` knows the record that the operator saw.
     ///
     /// # Errors

@@ -191,7 +191,9 @@ pub(in crate::run::app) async fn hold_unapproved(
 ) {
     let hold = |consumer: &mut Consumer| {
         let mut sensitive = permissions.iter().filter(|it| it.sensitive);
-        let is_held = consumer.registration == Some(Registration::Unchecked)
+        // One that an operator disabled stays so, and needs an approval before it can be enabled.
+        let is_held = consumer.enabled
+            && consumer.registration == Some(Registration::Unchecked)
             && sensitive.any(|it| consumer.permissions.contains(&it.name));
         if is_held {
             consumer.registration = Some(Registration::Waiting);

@@ -70,6 +70,9 @@ impl ConsoleRequest<'_> {
         }
         let mut effects = match asked.record.is_unapproved() {
             true => vec!["Its calls are accepted within a second, on every replica.".to_owned()],
+            false if !asked.record.enabled => {
+                vec!["It stays disabled. Enable it afterwards to accept its calls.".to_owned()]
+            }
             false => Vec::new(),
         };
         let callbacks = match &asked.record.asked_callbacks[..] {

@@ -123,7 +123,11 @@ async fn check(
 ) -> Result<Result<Action, Conflict>> {
     match &record {
         Record::Consumer(consumer) if !consumer.can_sign() => return Ok(Err(Conflict::CannotSign)),
-        Record::Consumer(consumer) if consumer.enabled && consumer.is_unapproved() => {
+        Record::Consumer(consumer)
+            if consumer.enabled
+                && (consumer.is_unapproved()
+                    || !consumer.may_be_enabled() && is_disabled(seen, &record.name())) =>
+        {
             return Ok(Err(Conflict::Unapproved));
         }
         Record::Consumer(consumer) if !consumer.may_have_its_secret() => {
@@ -161,6 +165,11 @@ fn owners(token: &AccessToken, seen: &Seen) -> Result<bool, Conflict> {
         None if is_removed(seen, "user", token.user.as_str()) => Ok(false),
         None => Err(Conflict::UserUnknown(token.user.clone())),
     }
+}
+
+/// Whether there is a consumer of this name, and it is disabled.
+fn is_disabled(seen: &Seen, name: &str) -> bool {
+    matches!(seen.get(name), Some(Record::Consumer(found)) if !found.enabled)
 }
 
 fn is_removed(seen: &Seen, kind: &str, key: &str) -> bool {
