@@ -3,13 +3,18 @@
 //! No file has a secret in it: their variables are empty, and the developer fills them in. Both tools sign by themselves; the
 //! scripts only keep what a token call responds with for the next request.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::{
     base::file::zip,
     oauth::{MethodSet, SignatureMethod},
     records::values::record::Consumer,
-    request::route::{FlowPaths, ServiceCall, TokenCall},
+    request::{
+        policy::{access::CallerKind, operations::Operations},
+        route::{FlowPaths, ServiceCall, TokenCall},
+    },
     wire::url::origin::Origin,
 };
 
@@ -20,8 +25,10 @@ pub struct CollectionRules {
     pub base: Origin,
     /// The paths of both.
     pub flow: FlowPaths,
-    /// The address of a call to the API.
-    pub api_url: String,
+    /// The address of the API below which the paths of its operations are, and its root among these paths.
+    pub api: [String; 2],
+    /// The protected operations.
+    pub operations: Arc<Operations>,
     /// The accepted methods.
     pub methods: MethodSet,
 }
@@ -171,6 +178,23 @@ impl CollectionRules {
         METHODS.into_iter().find(is_accepted).unwrap_or_default()
     }
 
+    /// The address of a call that the consumer can try: that of the first operation that it may call with GET for a user, else
+    /// the root; empty if it may call neither.
+    fn trial_url(&self, consumer: &Consumer) -> String {
+        let may_call = |path: &str| {
+            let found = self.operations.find(path.as_bytes(), b"GET");
+            let needed = found.operation().and_then(|it| it.permission.as_ref());
+            found.check_method().is_ok()
+                && found.access().admits(CallerKind::Consumer)
+                && needed.is_none_or(|needed| consumer.permissions.contains(needed))
+        };
+        let [below, root] = &self.api;
+        let listed = self.operations.listed().iter();
+        let paths = listed.map(|operation| operation.path.example());
+        let found = paths.chain([root.clone()]).find(|path| may_call(path));
+        found.map_or_else(String::new, |path| format!("{below}{path}"))
+    }
+
     /// Each variable with its value, and whether it is a secret.
     fn variables(&self, consumer: &Consumer) -> Vec<(&'static str, String, bool)> {
         let address = |call| format!("{}{}", self.base, self.flow.best_of(call));
@@ -191,7 +215,7 @@ impl CollectionRules {
                 "access_token_url",
                 address(ServiceCall::Token(TokenCall::AccessToken)),
             ),
-            ("api_url", self.api_url.clone()),
+            ("api_url", self.trial_url(consumer)),
         ];
         let is_rsa = self.method(consumer).is_rsa();
         let own_secret = if is_rsa {
@@ -208,7 +232,9 @@ impl CollectionRules {
             ("access_token", false),
             ("access_token_secret", true),
         ];
-        let known = known.map(|(name, value)| (name, value, false));
+        // Both tools read {{name}} in a value too, and have no escape for it: such a value is filled in by the developer.
+        let literal = |value: String| Some(value).filter(|it| !it.contains("{{"));
+        let known = known.map(|(name, value)| (name, literal(value).unwrap_or_default(), false));
         let empty = empty.map(|(name, is_secret)| (name, String::new(), is_secret));
         known.into_iter().chain(empty).collect()
     }

@@ -55,11 +55,7 @@ pub fn live(
     let verify = verify_rules(config, listener);
     let theme = Arc::new(theme(config, listener)?);
     let rates = ConsumerRates::new(config.rate.requests_per_consumer);
-    let operations = Arc::new(config.operations.operations(
-        &config.operation,
-        config.paths,
-        config.flow.role,
-    ));
+    let operations = Arc::new(config.operations());
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
@@ -210,11 +206,7 @@ pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
     explain::Rules {
         verify: verify_rules(config, listener),
         flow: config.flow_paths(),
-        operations: Arc::new(config.operations.operations(
-            &config.operation,
-            config.paths,
-            config.flow.role,
-        )),
+        operations: Arc::new(config.operations()),
     }
 }
 
@@ -241,7 +233,8 @@ pub fn collections(config: &Config, listener: SocketAddr) -> CollectionRules {
     CollectionRules {
         base: config.base_url(listener),
         flow: config.flow_paths(),
-        api_url: config.trial_url(listener),
+        api: config.api_address(listener),
+        operations: Arc::new(config.operations()),
         methods: config.signature.methods,
     }
 }

@@ -8,8 +8,6 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
-
 use super::Config;
 use crate::{
     base::settings::DataPath,
@@ -17,7 +15,7 @@ use crate::{
     records::nonce::settings::NonceScope,
     request::{
         parse::{origin::PrefixMode, settings::ServiceSettings},
-        policy::{access::CallerKind, settings::OperationSettings},
+        policy::{access::CallerKind, operations::Operations, settings::OperationSettings},
         route::{
             FlowPaths,
             settings::{FlowAt, Role},
@@ -66,20 +64,19 @@ impl Config {
         vec![self.base_url(listener).into()]
     }
 
-    /// The address of a call that a consumer can try: that of the first operation that it calls with GET, else the root.
-    pub fn trial_url(&self, listener: SocketAddr) -> String {
-        let is_open = |it: &&OperationSettings| {
-            let (kinds, methods) = (&it.access, &it.methods);
-            kinds.contains(&CallerKind::Consumer)
-                && (methods.is_empty() || methods.contains(&Method::GET))
-        };
-        let operation = self.operation.iter().find(is_open);
-        let path = operation.map_or_else(|| "/".to_owned(), |it| it.path.example());
+    /// The address of the API below which the paths of its operations are, and its root among these paths.
+    pub fn api_address(&self, listener: SocketAddr) -> [String; 2] {
         let public = self.public_api_urls(listener).swap_remove(0);
         match self.service.prefix {
-            PrefixMode::Keep if operation.is_some() => format!("{}{path}", public.origin),
-            PrefixMode::Keep | PrefixMode::Strip | PrefixMode::Restore => format!("{public}{path}"),
+            PrefixMode::Keep => [public.origin.to_string(), format!("{}/", public.path)],
+            PrefixMode::Strip | PrefixMode::Restore => [public.to_string(), "/".to_owned()],
         }
+    }
+
+    /// The protected operations.
+    pub fn operations(&self) -> Operations {
+        self.operations
+            .operations(&self.operation, self.paths, self.flow.role)
     }
 
     /// `identity.assertion.audience`: as written, else the origin of the API; `None` for a Unix socket, which has none.

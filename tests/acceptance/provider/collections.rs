@@ -54,8 +54,12 @@ struct Tool<'a> {
 
 impl Stage {
     fn start(config: &str) -> Self {
+        Self::with(&format!("{config}{CONFIG}"))
+    }
+
+    fn with(config: &str) -> Self {
         let api = Upstream::start();
-        let proxy = Proxy::with(&api, &format!("{config}{CONFIG}"));
+        let proxy = Proxy::with(&api, config);
         let user = proxy.user("alice");
         let directory = tempfile::tempdir().unwrap();
         Self {
@@ -409,4 +413,83 @@ fn a_consumer_that_signs_by_rsa_alone_fills_in_its_private_key() {
     let path = stage.path("bruno/environments/service.yml");
     fs::write(path, variables.replace(empty, &filled)).unwrap();
     tool.runs(&BRUNO_NAMES[..1], &[]);
+}
+
+/// The variables of the collection for Postman.
+fn postman_variables(stage: &Stage, consumer: &Consumer) -> Value {
+    let file = stage.downloaded(consumer, "postman");
+    let collection: Value = serde_json::from_str(&file.text()).unwrap();
+    let variables = collection["variable"].as_array().unwrap().iter();
+    variables
+        .map(|one| {
+            let name = one["key"].as_str().unwrap().to_owned();
+            (name, one["value"].clone())
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+#[test]
+fn the_call_to_try_is_one_that_the_consumer_may_make() {
+    let operations = "
+[[permission]]
+name = 'admin'
+
+[[permission]]
+name = 'members.read'
+
+[[operation]]
+path = '/users/me'
+access = ['user']
+
+[[operation]]
+path = '/admin'
+permission = 'admin'
+
+[[operation]]
+path = '/members/{id}'
+methods = ['PUT']
+
+[[operation]]
+path = '/members/{id}'
+methods = ['GET']
+permission = 'members.read'
+";
+    let open = "
+[[operation]]
+path = '/status'
+";
+    for (more, permissions, expected) in [
+        ("", "--permission admin", Some("/admin")),
+        ("", "--permission members.read", Some("/members/1")),
+        ("", "", None),
+        (open, "", Some("/status")),
+        (open, "--permission members.read", Some("/members/1")),
+    ] {
+        let stage = Stage::with(&format!("{operations}{more}"));
+        let consumer = stage.proxy.consumer_with("Photo printer", permissions);
+        let url = postman_variables(&stage, &consumer)["api_url"].clone();
+        let expected = expected.map(|path| format!("{}{path}", stage.proxy.origin()));
+        assert_eq!(
+            url,
+            Value::from(expected.unwrap_or_default()),
+            "{permissions}"
+        );
+    }
+    // Where no operation is listed, the root is one.
+    let stage = Stage::with("");
+    let url = postman_variables(&stage, &stage.proxy.consumer("Any"))["api_url"].clone();
+    assert_eq!(url, Value::from(format!("{}/", stage.proxy.origin())));
+}
+
+#[test]
+fn a_key_is_not_read_as_a_variable() {
+    let stage = Stage::start("");
+    for (key, expected) in [("x{{consumer_secret}}", ""), ("x{y}}", "x{y}}")] {
+        let options = format!("--callback oob --key {key}");
+        let consumer = stage.proxy.consumer_with("Photo printer", &options);
+        let variables = postman_variables(&stage, &consumer);
+        assert_eq!(variables["consumer_key"], Value::from(expected));
+        assert_eq!(variables["callback"], "oob");
+    }
 }
