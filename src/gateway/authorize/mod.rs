@@ -187,7 +187,7 @@ impl Authorizer {
         facts.sender = verify::sender(&verified);
         let verified = match verified {
             Err(error) if is_for_api_to_check(call, &error) => {
-                self.check_claimed_grant(call)?;
+                self.check_claimed(call)?;
                 return Ok(Permit::danger_without_verification());
             }
             verified => verified?,
@@ -199,8 +199,10 @@ impl Authorizer {
             facts.claimed = Claimed::by_signed(&call.collected);
             let key = &verified.credential().consumer().key;
             sunset.check(key)?;
-            if call.token_call.is_some_and(TokenCall::is_grant) {
-                sunset.check_grant(key.as_str())?;
+            match call.token_call {
+                Some(it) if it.is_grant() => sunset.check_grant(key.as_str())?,
+                Some(_) => {}
+                None => sunset.check_signature(key.as_str())?,
             }
         }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
@@ -294,7 +296,7 @@ impl Authorizer {
         // The API's own flow ends when ours takes its place: no call of it is one that enforcing would break.
         let is_flow_call = self.flow.is_api_path(&call.head.target);
         // The API may accept what is rejected here.
-        self.check_claimed_grant(call)?;
+        self.check_claimed(call)?;
         match permitted {
             Err(failure) if !may_go_on(&failure) => Err(failure),
             Err(failure) if !is_flow_call && self.is_always_enforced(call).await => Err(failure),
@@ -323,14 +325,17 @@ impl Authorizer {
         !self.enforces() || listed.any(|operation| operation.enforce == Some(false))
     }
 
-    /// Checks a token call of the API that is not verified here: each key that it names, or none, may still get a grant.
-    fn check_claimed_grant(&self, call: &Call<'_>) -> Result<(), PolicyRejection> {
+    /// Checks a call for the API that is not verified here, whether each key that it names, or none, may still sign it or get a
+    /// grant by it.
+    fn check_claimed(&self, call: &Call<'_>) -> Result<(), PolicyRejection> {
         let Some(sunset) = &self.sunset else {
             return Ok(());
         };
-        if !call.token_call.is_some_and(TokenCall::is_grant) {
-            return Ok(());
-        }
+        let check = match call.token_call {
+            Some(it) if it.is_grant() => Sunset::check_grant,
+            None if call.collected.signed => Sunset::check_signature,
+            Some(_) | None => return Ok(()),
+        };
         let keys = call.collected.parameters.find("oauth_consumer_key");
         let keys = keys.map(|key| str::from_utf8(key.value).unwrap_or_default());
         let none = call
@@ -340,7 +345,7 @@ impl Authorizer {
             .next()
             .is_none();
         keys.chain(none.then_some(""))
-            .try_for_each(|key| sunset.check_grant(key))
+            .try_for_each(|key| check(sunset, key))
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.
@@ -445,7 +450,8 @@ const fn may_go_on(failure: &Failure) -> bool {
         Failure::Policy(
             PolicyRejection::TooManyRequests { .. }
             | PolicyRejection::BrownOut { .. }
-            | PolicyRejection::GrantsEnded { .. },
+            | PolicyRejection::GrantsEnded { .. }
+            | PolicyRejection::SignaturesEnded { .. },
         ) => false,
         _ => true,
     }

@@ -29,7 +29,7 @@ impl Authorizer {
         &self,
         call: &Call<'_>,
     ) -> Result<Permit, Failure> {
-        self.check_claimed_grant(call)?;
+        self.check_claimed(call)?;
         let parts = call.head.parts;
         if !self.pages.has_session_cookie(&parts.headers) {
             let permit = match self.forwards_preflight(call) {

@@ -66,6 +66,9 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
         Verdict::GrantsEnded => {
             "tokens are no longer given out for OAuth 1.0a; go on with those that you have, and migrate to OAuth 2"
         }
+        Verdict::SignaturesEnded => {
+            "calls signed with OAuth 1.0a are no longer accepted; send a Bearer token of OAuth 2"
+        }
         Verdict::LoginThrottled => "too many failed logins; wait for as long as Retry-After says",
         Verdict::HeadersTooLarge => {
             "the head is larger than this service accepts; send fewer or shorter fields"

@@ -110,6 +110,7 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
         | Verdict::BadGateway
         | Verdict::BrownOut
         | Verdict::GrantsEnded
+        | Verdict::SignaturesEnded
         | Verdict::Unavailable
         | Verdict::GatewayTimeout
         | Verdict::LoopDetected

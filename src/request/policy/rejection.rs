@@ -83,6 +83,12 @@ pub enum PolicyRejection {
         /// A page about the end.
         page: Option<String>,
     },
+    /// Signed calls to the API are no longer accepted.
+    #[error("signatures have ended")]
+    SignaturesEnded {
+        /// A page about the end.
+        page: Option<String>,
+    },
     /// The consumer is unknown, and consumers are no longer registered for OAuth 1.0a.
     #[error("unknown consumer, and consumers are no longer registered")]
     ConsumersEnded {
@@ -122,6 +128,7 @@ impl PolicyRejection {
             Self::MethodNotAllowed { .. } => Verdict::MethodNotAllowed,
             Self::BrownOut { .. } => Verdict::BrownOut,
             Self::GrantsEnded { .. } => Verdict::GrantsEnded,
+            Self::SignaturesEnded { .. } => Verdict::SignaturesEnded,
             Self::ConsumersEnded { .. } => Verdict::ConsumerKeyUnknown,
             Self::TooManyRequests { .. } => Verdict::RateLimited,
         }
@@ -165,13 +172,14 @@ impl PolicyRejection {
                 Problem::coded(403, verdict)
             }
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(verdict, allow),
-            Self::GrantsEnded { page } => {
+            Self::GrantsEnded { page } | Self::SignaturesEnded { page } => {
                 let mut problem = Problem::plain(403, verdict);
                 problem.code = Some(Verdict::PermissionDenied.as_str());
-                problem.advise(about_end(
-                    "this service no longer gives out tokens for OAuth 1.0a; access tokens that were given out before go on",
-                    page.as_deref(),
-                ))
+                let sentence = match verdict {
+                    Verdict::GrantsEnded => "this service no longer gives out tokens for OAuth 1.0a; access tokens that were given out before go on",
+                    _ => "this service no longer accepts calls that are signed with OAuth 1.0a; send a Bearer token of OAuth 2",
+                };
+                problem.advise(about_end(sentence, page.as_deref()))
             }
             Self::ConsumersEnded { page } => Problem::coded(401, verdict).advise(about_end(
                 "no consumer has this oauth_consumer_key, and this service no longer registers consumers for OAuth 1.0a",

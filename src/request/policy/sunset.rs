@@ -47,6 +47,7 @@ pub struct Sunset {
     /// Developers may still ask for consumers.
     pub new_consumers: bool,
     new_grants: bool,
+    signatures: bool,
     /// A page about it.
     pub page: Option<String>,
     /// The clock.
@@ -66,7 +67,7 @@ impl Sunset {
         at: Option<UnixTime>,
         link: Option<&str>,
         (consumers, brown_outs): (Concerned, Vec<BrownOut>),
-        (new_consumers, new_grants): (bool, bool),
+        [new_consumers, new_grants, signatures]: [bool; 3],
         clock: Clock,
     ) -> Self {
         // A date is a text of letters and digits, and a link is a URL that has been checked.
@@ -78,6 +79,7 @@ impl Sunset {
             brown_outs,
             new_consumers,
             new_grants,
+            signatures,
             page: link.map(str::to_owned),
             clock,
             deprecation: value(deprecated).unwrap_or(HeaderValue::from_static("@0")),
@@ -118,6 +120,19 @@ impl Sunset {
         match self.new_grants || !self.consumers.has(consumer) {
             true => Ok(()),
             false => Err(PolicyRejection::GrantsEnded {
+                page: self.page.clone(),
+            }),
+        }
+    }
+
+    /// Rejects a signed call to the API of a consumer whose signatures are no longer accepted.
+    ///
+    /// # Errors
+    /// [`PolicyRejection::SignaturesEnded`]
+    pub fn check_signature(&self, consumer: &str) -> Result<(), PolicyRejection> {
+        match self.signatures || !self.consumers.has(consumer) {
+            true => Ok(()),
+            false => Err(PolicyRejection::SignaturesEnded {
                 page: self.page.clone(),
             }),
         }

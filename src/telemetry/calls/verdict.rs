@@ -78,6 +78,8 @@ verdicts! {
     TimestampRefused => Rejected,
     /// Tokens are no longer given out for OAuth 1.0a (`sunset.new_grants`).
     GrantsEnded => Rejected,
+    /// Signed calls to the API are no longer accepted (`sunset.signatures`).
+    SignaturesEnded => Rejected,
     /// The operation is not permitted, or the user denied it.
     PermissionDenied => Rejected,
     /// The user has not decided.

@@ -3,7 +3,8 @@
 //! Promise (Permissions and identity): Every response to a right signature, and no other, announces the end of OAuth 1.0a to the
 //! consumers that the operator names.
 //! Promise (Flow and pages): With `sunset.new_grants = false` no call and no page gives out a token, also of an API behind the
-//! guard, and existing access tokens go on; with `sunset.new_consumers = false` no page registers a consumer.
+//! guard, and existing access tokens go on; with `sunset.new_consumers = false` no page registers a consumer; with
+//! `sunset.signatures = false` no signed call reaches the API, and Bearer tokens and their exchange go on.
 //! Promise (Permissions and identity): A brown-out is checked after signature and nonce, affects only the named consumers, and
 //! ends by itself.
 
@@ -502,6 +503,80 @@ fn a_guard_lets_no_new_grant_through() {
         assert_eq!(api.count(), 0, "{enforcement}");
         proxy.passes(Call::get("/a").of(&caller));
     }
+}
+
+#[test]
+fn signatures_end_alone() {
+    let api = Upstream::start();
+    let builder = Proxy::in_front_of(&api);
+    let mut openssl = std::process::Command::new("openssl");
+    openssl.args("genpkey -algorithm ed25519 -out a.pem".split(' '));
+    openssl.current_dir(builder.directory());
+    assert!(openssl.output().unwrap().status.success());
+    let mut proxy = builder
+        .config(
+            "identity.assertion.key_files = ['a.pem']\nexchange.audience = 'https://api.example.com'\nbearer.own = true\n\
+             operations.unlisted = ['consumer', 'application']",
+        )
+        .start();
+    let [caller, other] = [proxy.somebody(), proxy.somebody_else()];
+    let exchange = || Call::post("/service.oauth?mode=exchange");
+    proxy.reload(&format!(
+        "{SUNSET}signatures = false\nconsumers = ['{}']",
+        caller.consumer.key
+    ));
+    let before = api.count();
+    let is_refused = |answer: &Answer| {
+        announces(answer, 403);
+        assert_eq!(answer.problem().as_deref(), Some("permission_denied"));
+        let advice = answer.told("oauth_problem_advice").unwrap();
+        has(
+            &advice,
+            &["no longer accepts calls", "https://example.com/oauth2?a=b"],
+        );
+    };
+    is_refused(&proxy.send(Call::get("/a").of(&caller)));
+    is_refused(&proxy.send(Call::get("/a").by(&caller.consumer)));
+    // Only the owner of the secrets gets this far, and others go on.
+    proxy.rejects(
+        Call::get("/a").of(&caller).key("wrong"),
+        401,
+        "signature_invalid",
+    );
+    assert_eq!(api.count(), before);
+    proxy.passes(Call::get("/a").of(&other));
+    assert!(proxy.metric("countersign_requests_total{verdict=\"signatures_ended\"}") >= 2.0);
+    // Token calls go on, and Bearer tokens.
+    proxy.passes(asks(&caller.consumer, "oob"));
+    for call in [exchange().of(&caller), exchange().by(&caller.consumer)] {
+        let answer = proxy.passes(call).json();
+        let token = answer["access_token"].as_str().unwrap();
+        let bearer = format!("Bearer {token}");
+        proxy.passes(Call::get("/a").header("Authorization", &bearer));
+    }
+    proxy.passes(Call::post(REVOKE_TOKEN).of(&caller));
+    proxy.reload("sunset.signatures = true");
+    proxy.passes(Call::get("/a").by(&caller.consumer));
+}
+
+/// The API may accept what is rejected here.
+#[test]
+fn signatures_end_where_they_are_only_observed() {
+    let api = Upstream::start();
+    let observed = "signature.enforcement = 'observe'\nsunset.signatures = false";
+    let proxy = Proxy::with(&api, observed);
+    let caller = proxy.somebody();
+    let unknown = Consumer::new("unknown", "secret");
+    for call in [
+        Call::get("/a").of(&caller),
+        Call::get("/a").of(&caller).key("wrong"),
+        Call::get("/a").by(&unknown),
+    ] {
+        proxy.send(call).has_status(403);
+    }
+    assert_eq!(api.count(), 0);
+    proxy.passes(Call::get("/a"));
+    proxy.passes(Call::get("/a").header("Authorization", "Bearer of-the-api"));
 }
 
 #[test]

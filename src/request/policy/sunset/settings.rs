@@ -21,6 +21,8 @@ section! {
         new_consumers: bool = true, reload;
         /// false: no tokens are given out for OAuth 1.0a. Access tokens that consumers have go on, also in the exchange.
         new_grants: bool = true, reload;
+        /// false: signed calls to the API get 403. Bearer tokens go on, and so do token calls, among them the exchange.
+        signatures: bool = true, reload;
         /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not
         /// later than date.
         deprecation: Option<Deprecation> [else "now: when the configuration was read": "2026-09-01T00:00:00Z"], reload;
@@ -51,13 +53,14 @@ impl SunsetSettings {
         let Self {
             new_consumers,
             new_grants,
+            signatures,
             deprecation,
             date,
             link,
             consumers,
         } = self;
         let is_written = deprecation.is_some() || date.is_some() || link.is_some();
-        let goes_on = *new_consumers && *new_grants && consumers.is_empty();
+        let goes_on = *new_consumers && *new_grants && *signatures && consumers.is_empty();
         if !is_written && goes_on && brown_outs.is_empty() {
             return None;
         }
@@ -80,7 +83,7 @@ impl SunsetSettings {
                 Concerned(consumers.clone()),
                 brown_outs.iter().map(brown_out).collect(),
             ),
-            (*new_consumers, *new_grants),
+            [*new_consumers, *new_grants, *signatures],
             clock.clone(),
         ))
     }
