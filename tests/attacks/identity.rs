@@ -1,7 +1,7 @@
 //! Only the proxy names the caller and its address: forged names, hop-by-hop abuse, forwarded fields.
 //!
-//! Promise (Permissions and identity): No caller can forge or remove an identity header, in any spelling and on any kind of
-//! call. Also in `tests/acceptance/provider/sessions.rs`, `tests/acceptance/request/permissions.rs`.
+//! Promise (Permissions and identity): No caller can forge or remove an identity header, in any spelling. Also in
+//! `tests/acceptance/provider/sessions.rs`, `tests/acceptance/request/permissions.rs`.
 //! Promise (Permissions and identity): The headers of `upstream.drop_headers` are never forwarded from a caller, in any
 //! spelling; `X-Forwarded-*` is forwarded only from a trusted proxy.
 

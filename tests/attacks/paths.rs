@@ -2,8 +2,8 @@
 //!
 //! Promise (Permissions and identity): If operations exist, a path that could be read as another one is rejected. Also in
 //! `src/request/policy/operations.rs`.
-//! Promise (Permissions and identity): Escapes cannot hide an operation, and no reading of a path leaves the published part of
-//! the API. Also in `src/request/policy/operations.rs`, `src/request/parse/target.rs`.
+//! Promise (Permissions and identity): Escapes cannot hide an operation, nor lead out of the published part of the API. Also in
+//! `src/request/policy/operations.rs`, `src/request/parse/target.rs`.
 //! Promise (HTTP): No path leaves the published part of the API. Also in `src/request/parse/target.rs`.
 
 use crate::{

@@ -1,9 +1,9 @@
 //! Behind a trusted proxy (RFC 7239 §8.1): of several values the nearest one counts, none of them twice, and one that
 //! names another host or none is refused.
 //!
-//! Promise (HTTP): A forwarded field counts only if a trusted proxy sent it and it is of the configured family; it never decides
-//! whether to verify. Also in `src/request/parse/origin/forwarded.rs`, `tests/attacks/identity.rs`,
-//! `tests/acceptance/wire/origins.rs`, `src/request/parse/origin/tests.rs`.
+//! Promise (HTTP): A forwarded field of the configured family counts only from a trusted proxy, and never decides whether to
+//! verify. Also in `src/request/parse/origin/forwarded.rs`, `tests/attacks/identity.rs`, `tests/acceptance/wire/origins.rs`,
+//! `src/request/parse/origin/tests.rs`.
 
 use crate::support::rows;
 use crate::{

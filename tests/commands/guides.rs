@@ -3,8 +3,8 @@
 //!
 //! Promise (Permissions and identity): A consumer can move from OAuth 1.0a to OAuth 2 while both work, and the API does not
 //! change, as the guide shows with real libraries.
-//! Promise (Storage and operation): Every command in the documents for operators does what the document says, those of a
-//! migration on a MariaDB and a PostgreSQL; of commands for Docker and a cluster the other parts are tried.
+//! Promise (Storage and operation): Every command in the documents for operators does what the document says; of commands for
+//! Docker and a cluster the other parts are tried.
 
 use std::{
     collections::BTreeSet,

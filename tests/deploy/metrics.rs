@@ -1,7 +1,7 @@
 //! `docs/metrics.md`, the rules of Prometheus and the dashboard, with real metrics.
 //!
-//! Promise (Storage and operation): The document of metrics lists all metrics of a process, each alert fires when it should, and
-//! Prometheus answers each query of the dashboard.
+//! Promise (Storage and operation): The document of metrics lists all metrics, each alert fires when it should, and Prometheus
+//! answers each query of the dashboard.
 
 use std::{
     collections::BTreeSet,

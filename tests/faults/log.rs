@@ -1,7 +1,7 @@
 //! A reader of standard error that stalls: it must not stop requests.
 //!
-//! Promise (HTTP): A stalled reader of the log does not stop requests. Access lines are dropped first and audit records last, and
-//! the log says how many are missing. Also in `src/telemetry/log/queue.rs`.
+//! Promise (HTTP): A stalled reader of the log stops no request. Access lines are dropped first, audit records last, and
+//! counted. Also in `src/telemetry/log/queue.rs`.
 
 use std::time::Duration;
 

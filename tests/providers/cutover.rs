@@ -1,8 +1,8 @@
 //! The days between the old check and ours, as docs/switch.md has them, under traffic: a Flask API that is its own provider by
 //! oauthlib, with its records in a MariaDB. Each step is taken, taken back, and taken again.
 //!
-//! Promise (Permissions and identity): A running API moves from its own OAuth 1.0a check to countersign without a lost call; each
-//! step can be taken back under traffic.
+//! Promise (Permissions and identity): A running API moves from its own check to countersign without a lost call; each step can
+//! be taken back.
 
 use std::{
     io::{BufRead as _, BufReader},

@@ -1,7 +1,7 @@
 //! PostgreSQL, its secrets plain and sealed, and the behaviour of a server: it encrypts, reports changes, fails.
 //!
-//! Promise (Replay): A database role without rights on the schema `countersign` cannot stop writers, nor replace an operator, a
-//! function or a table of ours.
+//! Promise (Replay): A database role without rights on the schema `countersign` cannot stop writers, nor replace an object of
+//! ours.
 
 use std::{
     io::{Read, Write},

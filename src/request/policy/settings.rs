@@ -103,16 +103,14 @@ section! {
         /// list it beside /list. "wider" treats it as what it matches, for an API that compares paths exactly and ignores these
         /// parameters.
         similar: Similar = "reject", reload;
-        /// %2F, %5C, %25 and %3B in a path. "reject" rejects the path; "data" keeps them in their segment, which {name} matches
-        /// whole, for an API that splits a path at its slashes before it decodes it, once. With "data", here and below, a path is
-        /// still rejected if another reading of it has a dot segment, or leads to an operation that asks more of the caller
-        /// (unless similar is "wider").
+        /// %2F, %5C, %25 and %3B in a path: "reject" or, for an API that splits a path at its slashes before it decodes it,
+        /// once, "data". With "data", here and below, a path is still rejected if another reading of it has a dot segment, or
+        /// asks more of the caller (unless similar is "wider"). See docs/setup.md.
         encoded: Ambiguous = "reject", reload;
-        /// A ; in a path, with the rest of its segment: "reject" or, for an API that takes it for a part of the segment, "data".
-        /// A literal does not match a segment with parameters; list /{name}, or the parameters too.
+        /// A ; in a path, with the rest of its segment: "reject" or, for an API that takes it for a part of the segment,
+        /// "data".
         parameters: Ambiguous = "reject", reload;
-        /// Two slashes in succession: "reject" or, for an API that takes nothing between them for a segment, "data". {name}
-        /// matches it, and so does the pattern //v1/{name}.
+        /// Two slashes in succession: "reject" or, for an API that takes nothing between them for a segment, "data".
         empty_segments: Ambiguous = "reject", reload;
     }
 }

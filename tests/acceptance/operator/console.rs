@@ -1,7 +1,7 @@
 //! The operator's console: its responses and its changes, as an operator meets them.
 //!
 //! Promise (Console): Two clicks from the overview show why a consumer gets 401, who uses a previous secret, what `enforce`
-//! would reject, and unused tokens to revoke. Also in `tests/acceptance/operator/console/enforcing.rs`,
+//! would reject, and unused tokens. Also in `tests/acceptance/operator/console/enforcing.rs`,
 //! `tests/acceptance/operator/console/rejections.rs`, `tests/acceptance/operator/console/tokens.rs`,
 //! `tests/acceptance/operator/console/users.rs`.
 //! Promise (Console): A secret is shown once; no page shows a password of the configuration or an expected signature. Also in

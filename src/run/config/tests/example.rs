@@ -60,6 +60,7 @@ pub(super) fn page() -> String {
                 Unwritten::Required { example, .. } => ("#", example, Some("required".to_owned())),
                 Unwritten::Absent("none", example) => ("#", example, None),
                 Unwritten::Absent(words, example) => {
+                    let words = words.trim_start_matches("none: ");
                     ("#", example, Some(format!("default: {words}")))
                 }
             };

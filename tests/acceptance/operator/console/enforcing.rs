@@ -1,7 +1,7 @@
 //! What enforcing would break, where signatures are only observed.
 //!
-//! Promise (Console): If signatures are only observed, the overview says how many requests of the last 24 hours enforcing would
-//! reject, and of which senders.
+//! Promise (Console): While signatures are only observed, the overview says how many requests enforcing would reject, and of
+//! which senders.
 
 use super::{
     needs::{shows, swapped},

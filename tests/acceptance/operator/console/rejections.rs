@@ -2,8 +2,7 @@
 //!
 //! Promise (Console): Rejections of other callers do not replace those of a registered consumer; each says whether a right
 //! signature proves its consumer. Also in `src/telemetry/calls/rejections/tests.rs`.
-//! Promise (Console): In the grace period of a previous secret, wrong signatures are diagnosed under both secrets, and no page
-//! says that it is not accepted.
+//! Promise (Console): In the grace period of a previous secret, wrong signatures are diagnosed under both secrets.
 
 use super::{needs::swapped, *};
 

@@ -1,7 +1,7 @@
 //! The exchange of an access token for one of OAuth 2.
 //!
-//! Promise (Permissions and identity): The exchange gives only permissions of both token and consumer, until the token's expiry,
-//! and only for a POST that is signed with the token.
+//! Promise (Permissions and identity): The exchange gives only permissions of both token and consumer, until the token's
+//! expiry, for a signed POST.
 
 use super::*;
 

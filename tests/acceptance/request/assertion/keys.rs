@@ -1,7 +1,7 @@
 //! The keys that sign assertions.
 //!
 //! Promise (Permissions and identity): During a change of keys, APIs reject no valid assertion if the new key was published
-//! before it signs.
+//! first.
 
 use super::*;
 
