@@ -80,6 +80,25 @@ fn a_crate_is_named_only_by_the_modules_that_may() {
 }
 
 #[test]
+fn suites_that_watch_the_program_name_nothing_of_the_library() {
+    let allowed = [
+        "commands/users.rs",
+        "deploy/documents.rs",
+        "deploy/schema.rs",
+        "store_contract",
+        "vectors",
+    ];
+    let root = project("tests");
+    for file in files(&root, "rs") {
+        let text = without_comments(&fs::read_to_string(&file).unwrap());
+        let path = file.strip_prefix(&root).unwrap();
+        let is_allowed = allowed.iter().any(|it| path.starts_with(it));
+        let names = chains(&text, &format!("{}::", env!("CARGO_PKG_NAME"))).next();
+        assert!(is_allowed || names.is_none(), "{}", path.display());
+    }
+}
+
+#[test]
 fn names_of_functions_have_at_most_60_letters() {
     for file in ["src", "tests"]
         .map(|folder| files(&project(folder), "rs"))

@@ -7,8 +7,10 @@
 
 use crate::support::rows;
 use crate::{
-    case::{Case, Stage, answered},
-    script::expand,
+    attacks::{
+        case::{Case, Stage, answered},
+        script::expand,
+    },
     support::{Reply, Upstream, upstream::After},
 };
 use Get::{BadGateway, Broken, Whole};

@@ -4,8 +4,10 @@
 //! Promise (Signatures): A request with credentials twice or in two places is rejected.
 
 use crate::{
-    case::{Case, Stage, answered, passes, refused},
-    script::{form, post},
+    attacks::{
+        case::{Case, Stage, answered, passes, refused},
+        script::{form, post},
+    },
     support::rows,
 };
 

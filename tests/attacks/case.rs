@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    script::{self, SMUGGLED},
+    attacks::script::{self, SMUGGLED},
     support::{Answer, Call, Caller, Connection, Proxy, Reply, Upstream, upstream::Seen, words},
 };
 
@@ -78,7 +78,7 @@ impl Case {
         self
     }
 
-    /// A signed `POST /x` (see [`crate::script::post`]) of which the API saw nothing, or the part before the fault, at
+    /// A signed `POST /x` (see [`crate::attacks::script::post`]) of which the API saw nothing, or the part before the fault, at
     /// most `body` and visibly cut off. It gets a target of its own, since it may arrive late.
     pub(crate) fn cut(mut self, body: &str) -> Self {
         static CUT: AtomicUsize = AtomicUsize::new(0);

@@ -1,8 +1,10 @@
 //! The chunked coding (RFC 9112 §7.1): sizes, extensions, line ends, and the caller's faults in them.
 
 use crate::{
-    case::{Case, Stage, answered, passes, refused},
-    script::{SMUGGLED, post},
+    attacks::{
+        case::{Case, Stage, answered, passes, refused},
+        script::{SMUGGLED, post},
+    },
     support::{Reply, Upstream, rows, until},
 };
 

@@ -6,8 +6,10 @@
 //! `tests/acceptance/request/bodies.rs`.
 
 use crate::{
-    case::{Case, Stage, passes},
-    script::{form, post},
+    attacks::{
+        case::{Case, Stage, passes},
+        script::{form, post},
+    },
     support::{http::in_chunks, rows},
 };
 

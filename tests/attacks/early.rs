@@ -5,8 +5,10 @@
 
 use crate::support::rows;
 use crate::{
-    case::{Case, Stage, answered, refused},
-    script::{SMUGGLED, post},
+    attacks::{
+        case::{Case, Stage, answered, refused},
+        script::{SMUGGLED, post},
+    },
     support::{Upstream, http::latin1, upstream::After},
 };
 

@@ -1,10 +1,10 @@
 //! Field lines (RFC 9112 §5, RFC 9110 §5.5): invalid names, invalid values, and values over two lines.
 
-use crate::support::rows;
-use crate::{
+use crate::attacks::{
     case::{Case, Stage, passes, refused},
     script::get,
 };
+use crate::support::rows;
 
 #[test]
 fn header_line_without_name_colon_and_value_is_rejected() {

@@ -1,8 +1,10 @@
 //! The end of a request: Content-Length and Transfer-Encoding (RFC 9112 §6).
 
 use crate::{
-    case::{Stage, answered, passes, refused},
-    script::{SMUGGLED, post},
+    attacks::{
+        case::{Stage, answered, passes, refused},
+        script::{SMUGGLED, post},
+    },
     support::rows,
 };
 

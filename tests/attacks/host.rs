@@ -3,8 +3,10 @@
 //! Promise (HTTP): A request must name exactly one host, a host of this service.
 
 use crate::{
-    case::{Case, Stage, answered, passes, refused},
-    script::get,
+    attacks::{
+        case::{Case, Stage, answered, passes, refused},
+        script::get,
+    },
     support::{rows, words},
 };
 

@@ -6,8 +6,10 @@
 //! spelling; `X-Forwarded-*` is forwarded only from a trusted proxy.
 
 use crate::{
-    case::{Case, Stage, answered, passes},
-    script::get,
+    attacks::{
+        case::{Case, Stage, answered, passes},
+        script::get,
+    },
     support::{Call, Proxy, Upstream, rows, words},
 };
 
@@ -117,7 +119,7 @@ fn connection_removes_no_field_that_the_proxy_sets() {
         get("Connection: , ,"),
     ));
     for value in ["\"close\"", "a b", "close;x", "X-A:", "@", "\u{e9}"] {
-        cases.push(crate::case::refused(
+        cases.push(crate::attacks::case::refused(
             &format!("Connection: {value}"),
             "RFC 9110 §7.6.1",
             400,
@@ -129,7 +131,7 @@ fn connection_removes_no_field_that_the_proxy_sets() {
             "close among others",
             "RFC 9112 §9.6",
             200,
-            get("Connection: keep-alive, close") + crate::script::SMUGGLED,
+            get("Connection: keep-alive, close") + crate::attacks::script::SMUGGLED,
         )
         .closed()
         .seen(&["GET /x"]),
@@ -139,7 +141,7 @@ fn connection_removes_no_field_that_the_proxy_sets() {
             "close in a second line",
             "RFC 9112 §9.6",
             200,
-            get("Connection: keep-alive\r\nConnection: CLOSE") + crate::script::SMUGGLED,
+            get("Connection: keep-alive\r\nConnection: CLOSE") + crate::attacks::script::SMUGGLED,
         )
         .closed()
         .seen(&["GET /x"]),

@@ -5,7 +5,7 @@
 //! `tests/faults/slow.rs`, `tests/http2/life.rs`.
 
 use crate::{
-    case::{Stage, passes, refused},
+    attacks::case::{Stage, passes, refused},
     support::http::latin1,
 };
 

@@ -13,7 +13,7 @@
 use std::{env, str::FromStr};
 
 use crate::{
-    case::{Kind, Stage},
+    attacks::case::{Kind, Stage},
     support::{
         Call,
         http::{find, latin1},
@@ -127,7 +127,10 @@ fn break_once(wire: &mut Vec<u8>, random: &mut Random) {
             let (from, _) = line(random);
             let end = random.of(&["\r\n", "\r\n", "\r\n", "\n", "\r", ""]);
             let new = format!("{}{end}", random.of(LINES));
-            wire.splice(from..from, crate::script::expand(&new).into_bytes());
+            wire.splice(
+                from..from,
+                crate::attacks::script::expand(&new).into_bytes(),
+            );
         }
         _ => {
             let end = (at + random.below(40)).min(wire.len());

@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use crate::support::{Call, Connection, Proxy, Upstream, http::try_open};
-use crate::{
+use crate::attacks::{
     case::{Stage, answered, passes},
     script::get,
 };
+use crate::support::{Call, Connection, Proxy, Upstream, http::try_open};
 
 const SOURCE: &str = "RFC 7239 §8.1";
 

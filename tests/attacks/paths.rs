@@ -7,7 +7,7 @@
 //! Promise (HTTP): No path leaves the published part of the API. Also in `src/request/parse/target.rs`.
 
 use crate::{
-    case::{Case, Stage, answered, passes, refused},
+    attacks::case::{Case, Stage, answered, passes, refused},
     support::{Call, Proxy, Upstream, words},
 };
 

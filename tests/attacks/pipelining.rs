@@ -1,6 +1,6 @@
 //! Several requests on one connection (RFC 9112 §9.3.2): each answered once, in order, and none after a broken one.
 
-use crate::{
+use crate::attacks::{
     case::{Stage, answered, refused},
     script::{SMUGGLED, form, get, post},
 };

@@ -1,8 +1,10 @@
 //! The request line (RFC 9112 §3): methods, versions, white space, and bytes that are not a request.
 
 use crate::{
-    case::{Stage, answered, passes, refused},
-    script::SMUGGLED,
+    attacks::{
+        case::{Stage, answered, passes, refused},
+        script::SMUGGLED,
+    },
     support::{rows, words},
 };
 

@@ -1,7 +1,7 @@
 //! Odd spellings of paths and methods, and methods in parameters, where operations of one path differ, in front of real routers.
 
 use crate::{
-    apis::Api,
+    attacks::apis::Api,
     support::{Call, Connection, Proxy, words},
 };
 

@@ -4,7 +4,7 @@
 //! that asks more of the caller. Also in `src/request/policy/operations.rs`.
 
 use crate::{
-    apis::Api,
+    attacks::apis::Api,
     support::{Call, Proxy, Scene, words},
 };
 

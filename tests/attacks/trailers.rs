@@ -1,8 +1,10 @@
 //! Trailers never become fields (RFC 9110 §6.5.1, RFC 9112 §7.1.2).
 
 use crate::{
-    case::{Case, Stage, passes, refused},
-    script::post,
+    attacks::{
+        case::{Case, Stage, passes, refused},
+        script::post,
+    },
     support::words,
 };
 

@@ -5,11 +5,11 @@
 //! verify. Also in `src/request/parse/origin/forwarded.rs`, `tests/attacks/identity.rs`, `tests/acceptance/wire/origins.rs`,
 //! `src/request/parse/origin/tests.rs`.
 
-use crate::support::rows;
-use crate::{
+use crate::attacks::{
     case::{Stage, answered, passes, refused},
     script::get,
 };
+use crate::support::rows;
 
 const SOURCE: &str = "RFC 7239 §8.1; Traefik GHSA-5m6w-wvh7-57vm";
 const BASE: &str = "service.base_url = 'https://api.test'\n";

@@ -4,8 +4,10 @@
 //! Promise (Signatures): Credentials that only another provider could read never reach an API that keeps its own check.
 
 use crate::{
-    case::{Case, Stage, answered, passes, refused},
-    script,
+    attacks::{
+        case::{Case, Stage, answered, passes, refused},
+        script,
+    },
     support::{Call, Reply, Upstream, rows, upstream::After},
 };
 

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    case::{Case, Stage, answered, passes},
-    script::{SMUGGLED, get},
+    attacks::{
+        case::{Case, Stage, answered, passes},
+        script::{SMUGGLED, get},
+    },
     support::{Reply, Upstream, rows, until},
 };
 

@@ -9,8 +9,7 @@ use std::sync::mpsc;
 
 use crate::support::rows;
 use crate::{
-    case::Stage,
-    script::SMUGGLED,
+    attacks::{case::Stage, script::SMUGGLED},
     support::{Connection, Reply, Upstream, upstream::After},
 };
 

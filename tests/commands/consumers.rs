@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use crate::text::{has, rows};
-use crate::workspace::Workspace;
+use crate::commands::workspace::Workspace;
+use crate::support::text::{has, rows};
 
 const KEY: &str = include_str!("../../src/provider/issue/registration/public_key.pem");
 

@@ -2,8 +2,8 @@
 
 use std::{fs::OpenOptions, process::Stdio};
 
-use crate::text::{has, words};
-use crate::workspace::{Workspace, finish};
+use crate::commands::workspace::{Workspace, finish};
+use crate::support::text::{has, words};
 
 #[test]
 fn wrong_usage_ends_with_2_and_one_line() {

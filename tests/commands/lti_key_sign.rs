@@ -8,8 +8,8 @@ use std::{fs, process::Command};
 use serde_json::{Value, json};
 
 use crate::{
-    text::has,
-    workspace::{Ended, Workspace},
+    commands::workspace::{Ended, Workspace},
+    support::text::has,
 };
 
 /// Reads a secret and the claims of a launch, and prints its id_token with the claim, signed by nobody.

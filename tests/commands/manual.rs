@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use crate::workspace::Workspace;
+use crate::commands::workspace::Workspace;
 
 #[test]
 fn completions_name_every_command_for_every_shell() {

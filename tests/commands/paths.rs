@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use crate::workspace::{Workspace, finish};
+use crate::commands::workspace::{Workspace, finish};
 
 #[test]
 fn relative_paths_belong_to_the_directory_of_the_configuration() {

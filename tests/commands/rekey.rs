@@ -4,8 +4,8 @@
 
 use serde_json::json;
 
-use crate::text::has;
-use crate::workspace::Workspace;
+use crate::commands::workspace::Workspace;
+use crate::support::text::has;
 
 const LIST: &[&str] = &["consumer", "list"];
 

@@ -2,8 +2,8 @@
 //!
 //! Promise (Signatures): `explain` accepts the signatures of `sign` with the same store.
 
-use crate::text::has;
-use crate::workspace::Workspace;
+use crate::commands::workspace::Workspace;
+use crate::support::text::has;
 
 const URL: &str = "https://api.test/members/1?a=b";
 

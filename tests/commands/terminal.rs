@@ -5,7 +5,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::workspace::Workspace;
+use crate::commands::workspace::Workspace;
 
 /// Runs a line of shell on a terminal with this many columns.
 fn on_terminal(workspace: &Workspace, columns: u16, line: &str) -> String {

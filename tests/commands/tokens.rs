@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use crate::text::has;
-use crate::workspace::Workspace;
+use crate::commands::workspace::Workspace;
+use crate::support::text::has;
 
 fn workspace() -> Workspace {
     let workspace = Workspace::new();

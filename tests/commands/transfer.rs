@@ -7,9 +7,9 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::json;
 
-use crate::text::has;
-use crate::text::rows;
-use crate::workspace::Workspace;
+use crate::commands::workspace::Workspace;
+use crate::support::text::has;
+use crate::support::text::rows;
 
 /// A store with a record of every kind.
 fn full() -> Workspace {

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::text::has;
-use crate::workspace::{Workspace, finish};
+use crate::commands::workspace::{Workspace, finish};
+use crate::support::text::has;
 
 #[test]
 fn user_add_sets_each_option() {
@@ -45,7 +45,7 @@ fn a_taken_user_name_is_reported_before_a_password_is_asked_for() {
     assert!(line.contains("there is no user \"nobody\""), "{line}");
 }
 
-fn in_no_terminal(workspace: &Workspace, arguments: &str) -> crate::workspace::Ended {
+fn in_no_terminal(workspace: &Workspace, arguments: &str) -> crate::commands::workspace::Ended {
     let mut command = Command::new("setsid");
     let program = env!("CARGO_BIN_EXE_countersign");
     command
@@ -56,7 +56,11 @@ fn in_no_terminal(workspace: &Workspace, arguments: &str) -> crate::workspace::E
 }
 
 /// Runs the program on a terminal of its own, which is sent these lines.
-fn on_a_terminal(workspace: &Workspace, arguments: &str, typed: &str) -> crate::workspace::Ended {
+fn on_a_terminal(
+    workspace: &Workspace,
+    arguments: &str,
+    typed: &str,
+) -> crate::commands::workspace::Ended {
     let mut command = Command::new("script");
     let program = env!("CARGO_BIN_EXE_countersign");
     command

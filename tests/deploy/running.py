@@ -37,12 +37,14 @@ LISTS = ["tests/clients/python/requirements.txt", "tests/deploy/requirements.txt
          "tests/providers/python/keystone/requirements.txt"]
 LISTS += [f"tests/{name}/{file}" for name in ("clients/collections", "clients/node", "providers/node") for file in ("package.json", "package-lock.json")]
 NPM_OPTIONS = "tests/clients/node/.npmrc"
-SUITES = sorted(it.parent.name for it in (project / "tests").glob("*/main.rs"))
+# A suite of tests/suites.rs, or a program of its own.
+SUITES = {it.parent.name: f"tests/{it.parent.name}/{it.name}" for it in (project / "tests").glob("*/m*.rs") if it.name in ("mod.rs", "main.rs")}
+del SUITES["support"]
 
 
 def fresh():
     directory = pathlib.Path(tempfile.mkdtemp(dir=home))
-    copy(directory, ["tests/run", *LISTS, *(f"tests/{suite}/main.rs" for suite in SUITES)])
+    copy(directory, ["tests/run", *LISTS, *SUITES.values()])
     return directory
 
 
@@ -100,8 +102,8 @@ assert set(installed.split("--no-install-recommends ")[1].split()) == named and 
 assert len(yes.has("python -m pip install")) == 3 and len(yes.has("npm ci")) == 3, yes.calls
 assert yes.calls[-1].strip() == TESTS.strip(), yes.calls
 # What is there is not installed again; a changed list is.
-again = Run("--test", "attacks", "host", directory=yes.directory)
-assert not again.has("python -m pip") and not again.has("npm ci") and again.calls[-1] == TESTS + "--test attacks host", again.calls
+again = Run("--test", "suites", "attacks::host", directory=yes.directory)
+assert not again.has("python -m pip") and not again.has("npm ci") and again.calls[-1] == TESTS + "--test suites attacks::host", again.calls
 with open(yes.directory / "tests/deploy/requirements.txt", "a") as file:
     file.write("\n")
 assert len(Run(directory=yes.directory).has("python -m pip")) == 1
@@ -111,24 +113,28 @@ for run in [Run(), Run("--yes", answer="n\n")]:
 
 # quick installs nothing, asks nothing, and says what it leaves out.
 quick = Run("quick", "some", "names", answer="n\n")
-(call,) = quick.calls
 assert quick.code == 0 and quick.questions == 0, quick.said
-words = call.removeprefix(TESTS).split(" ")
-suites = {word.removeprefix("--test=") for word in words if word.startswith("--test=")}
-skipped = [word.removeprefix("--skip=") for word in words if word.startswith("--skip=")]
-assert words[0] == "--lib" and words[words.index("--") - 2 : words.index("--")] == ["some", "names"], call
-left_out = set(SUITES) - suites
-assert suites == {"attacks", "layers", "vectors"} and all(f" {suite}" in quick.said for suite in left_out), quick.said
+build, sources, suites = quick.calls
+assert build == "cargo test --locked --no-run --lib --test layers --test suites" and sources == TESTS + "--lib --test layers some names", quick.calls
+words = suites.removeprefix(TESTS).split(" ")
+assert words[:5] == ["--test", "suites", "some", "names", "--"] and all(word.startswith("--skip=") for word in words[5:]), suites
+skipped = [word.removeprefix("--skip=") for word in words[5:]]
 assert all(word in quick.said for word in skipped)
-# A test of these suites that starts another program is left out, and no other one.
-for suite in suites:
-    sources = [project / f"tests/{suite}.rs", *(project / f"tests/{suite}").glob("*.rs")]
-    for source in filter(pathlib.Path.exists, sources):
-        for test in source.read_text().split("#[test]")[1:]:
-            name = re.match(r"\s*fn (\w+)", test)
-            starts_another = re.search(r"Command::new\(\"|\.tools/|Api::\w+\(\)|\b(Postgres|Redis|Browser|rsa_key)\b", test)
-            is_skipped = bool(name) and any(word in name[1] for word in skipped)
-            assert bool(starts_another) == is_skipped, f"{source}: {name}; `without` of tests/run has the tests that start other programs"
+run = {suite for suite in SUITES if f"{suite}::" not in skipped}
+assert run == {"attacks", "commands", "vectors"} and all(f" {suite}" in quick.said for suite in SUITES.keys() - run), quick.said
+# A test of these suites, or a file of tests, that starts another program is left out, and no other one. A Debian has these two.
+program = r"Command::new\(\"(?!setsid|script)|\.tools/"
+for source in (it for suite in run for it in (project / "tests" / suite).glob("*.rs")):
+    file = f"{source.parent.name}::{source.stem}"
+    head, *tests = source.read_text().split("#[test]")
+    if not tests:
+        continue
+    assert bool(re.search(program, head)) == (file in skipped), f"{source}: `without` of tests/run has the files that start other programs"
+    for test in [] if file in skipped else tests:
+        name = re.match(r"\s*fn (\w+)", test)
+        starts_another = re.search(program + r"|Api::\w+\(\)|\b(Postgres|Redis|Browser|rsa_key)\b", test)
+        is_skipped = bool(name) and any(word in f"{file}::{name[1]}" for word in skipped)
+        assert bool(starts_another) == is_skipped, f"{source}: {name}; `without` of tests/run has the tests that start other programs"
 
 # Only an installation: of what the tests need, or of what deploy/release needs.
 install = Run("install")

@@ -16,7 +16,7 @@ use std::{
 use socket2::{SockFilter, SockRef};
 
 use crate::{
-    scaled,
+    faults::scaled,
     support::{Call, Connection, Proxy},
 };
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    scaled,
+    faults::scaled,
     support::{
         Answer, Call, Caller, Connection, Consumer, PATIENCE, Proxy, Token, Upstream, faketime,
         now, until, within,

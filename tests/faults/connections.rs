@@ -15,9 +15,11 @@ use std::{
 use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::{
-    load::{Target, is_closed},
-    process::{Process, allow_many_descriptors, connections_become},
-    scaled,
+    faults::{
+        load::{Target, is_closed},
+        process::{Process, allow_many_descriptors, connections_become},
+        scaled,
+    },
     support::{
         Call, Connection, PATIENCE, Proxy, Reply, Scene, Upstream, free_port,
         http::{get, try_open},

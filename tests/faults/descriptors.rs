@@ -5,8 +5,10 @@ use std::{net::TcpStream, time::Duration};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
 use crate::{
-    load::{Target, is_closed},
-    process::{Process, connections_become},
+    faults::{
+        load::{Target, is_closed},
+        process::{Process, connections_become},
+    },
     support::{Answer, Call, Connection, Proxy, Scene, Upstream, http::try_open, until},
 };
 

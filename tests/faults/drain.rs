@@ -7,8 +7,10 @@
 use rustix::process::Signal;
 
 use crate::{
-    load::{Load, Target},
-    scaled,
+    faults::{
+        load::{Load, Target},
+        scaled,
+    },
     support::{Call, Proxy, Reply, Scene, Upstream, until},
 };
 

@@ -23,8 +23,10 @@ use std::{
 use rustix::process::{Signal, kill_process};
 
 use crate::{
-    load::{Load, Target},
-    process::{HungThread, connections_become},
+    faults::{
+        load::{Load, Target},
+        process::{HungThread, connections_become},
+    },
     support::{
         Call, Connection, PATIENCE, Proxy, Upstream, free_port, has, http, proxy::Builder, until,
         upstream::After,

@@ -18,8 +18,7 @@ use std::{
 use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 
 use crate::{
-    load::Target,
-    scaled,
+    faults::{load::Target, scaled},
     support::{
         Answer, Call, Connection, Proxy, Token, Upstream, Visitor, fresh,
         http::try_open,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::{
-    load::is_closed,
+    faults::load::is_closed,
     support::{Call, Connection, Proxy, Scene, until},
 };
 

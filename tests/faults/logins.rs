@@ -5,8 +5,7 @@
 use std::{net::TcpStream, time::Instant};
 
 use crate::{
-    load::Target,
-    process::Process,
+    faults::{load::Target, process::Process},
     support::{
         Answer, Call, Connection, Proxy, Upstream, Visitor, call::form, http::try_open,
         upstream::After,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    process::Process,
+    faults::process::Process,
     support::{Call, Proxy, Reply, Upstream, names::Names, silent::Silent, until},
 };
 

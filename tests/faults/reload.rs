@@ -6,8 +6,10 @@ use rustix::process::Signal;
 
 use crate::support::has;
 use crate::{
-    load::{Load, Target},
-    scaled,
+    faults::{
+        load::{Load, Target},
+        scaled,
+    },
     support::{
         Call, Connection, PATIENCE, Proxy, Scene, Upstream, Visitor,
         program::{Log, program},

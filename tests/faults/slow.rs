@@ -11,8 +11,10 @@ use std::{
 use socket2::{Domain, Socket, Type};
 
 use crate::{
-    load::{Target, is_closed},
-    process::connections_become,
+    faults::{
+        load::{Target, is_closed},
+        process::connections_become,
+    },
     support::{
         Call, Connection, PATIENCE, Proxy, Token, Upstream,
         http::try_open,

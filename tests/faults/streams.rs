@@ -12,8 +12,7 @@ use std::{
 };
 
 use crate::{
-    load::Target,
-    process::Process,
+    faults::{load::Target, process::Process},
     support::{
         Call, Connection, PATIENCE, Proxy, Upstream, http::try_open, until, upstream::After, within,
     },

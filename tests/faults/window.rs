@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::{
-    clock::Clockwork,
+    faults::clock::Clockwork,
     support::{now, until},
 };
 

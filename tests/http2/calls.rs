@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    client::{Client, run},
+    http2::client::{Client, run},
     support::{Call, Placement, Proxy, Reply, Scene, Upstream, issuer::Issuer, proxy::Builder},
 };
 
@@ -375,7 +375,9 @@ fn caller_that_waits_for_100_is_rejected_first_or_continues() {
                 let waited = tokio::time::timeout(Duration::from_millis(200), interim).await;
                 assert!(waited.is_err(), "{waited:?}");
                 stream.send_data(body.into(), true).unwrap();
-                let answer = crate::client::read(response.await.unwrap()).await.unwrap();
+                let answer = crate::http2::client::read(response.await.unwrap())
+                    .await
+                    .unwrap();
                 assert_eq!(answer.has_status(200).text(), "wanted");
             } else {
                 let answer = response.await.unwrap();

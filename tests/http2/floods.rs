@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::{
-    client::{
+    http2::client::{
         CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, End, HEADERS, PING,
         PRIORITY, PROTOCOL_ERROR, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block, frame, head,
     },

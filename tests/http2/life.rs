@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::{
-    client::{
+    http2::client::{
         Client, END_HEADERS, END_STREAM, End, GOAWAY, HEADERS, PING, RST_STREAM, Raw, SETTINGS,
         block, frame, head, run,
     },
@@ -33,7 +33,7 @@ fn sigterm_finishes_running_streams_and_sends_goaway() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         proxy.signal(Signal::TERM);
-        let answer = crate::client::read(answered.await.unwrap().unwrap())
+        let answer = crate::http2::client::read(answered.await.unwrap().unwrap())
             .await
             .unwrap();
         assert_eq!(answer.has_status(200).text(), "finished");

@@ -4,7 +4,9 @@
 //! `tests/http2/calls.rs`, `tests/http2/upstream.rs`, `tests/http2/curl.rs`.
 
 use crate::{
-    client::{Client, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw, block, head, run},
+    http2::client::{
+        Client, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw, block, head, run,
+    },
     support::{Call, Connection, Proxy, Scene, Upstream, rows},
 };
 

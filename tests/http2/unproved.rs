@@ -13,7 +13,7 @@ use std::{
 use socket2::{Domain, Socket, Type};
 
 use crate::{
-    client::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, SETTINGS, frame, head},
+    http2::client::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, SETTINGS, frame, head},
     support::{Call, Caller, PATIENCE, Proxy, Reply, Upstream, until},
 };
 

@@ -8,8 +8,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use crate::{
-    api::{Api, STREAMS},
-    client::{Client, read, run},
+    http2::{
+        api::{Api, STREAMS},
+        client::{Client, read, run},
+    },
     support::{Call, Proxy, Upstream, proxy::Builder, tls::Certificate, upstream::After, words},
 };
 

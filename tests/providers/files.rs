@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use crate::{
-    stage::file,
+    providers::stage::file,
     support::{Proxy, Upstream},
 };
 

@@ -11,8 +11,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    mariadb::Running,
-    stage::file,
+    providers::{mariadb::Running, stage::file},
     support::{Call, Connection, Consumer, Proxy, free_port, http::try_open, installed, until},
 };
 

@@ -6,8 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::{
-    sdk::{CALLBACK, Run},
-    stage::Stage,
+    providers::{
+        sdk::{CALLBACK, Run},
+        stage::Stage,
+    },
     support::{Consumer, Token},
 };
 

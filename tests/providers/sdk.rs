@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    stage::Stage,
+    providers::stage::Stage,
     support::{Consumer, Token, Visitor, installed, signer::form_pairs, upstream::Seen},
 };
 

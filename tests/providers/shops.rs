@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{sdk::CALLBACK, stage::Stage};
+use crate::providers::{sdk::CALLBACK, stage::Stage};
 
 #[test]
 fn sdks_of_magento_1_work_unchanged() {

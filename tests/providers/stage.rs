@@ -4,9 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    api,
-    authority::Authority,
-    support::{Consumer, Proxy, Token, Upstream, User},
+    providers::api,
+    support::{Consumer, Proxy, Token, Upstream, User, authority::Authority},
 };
 
 pub(crate) struct Stage {

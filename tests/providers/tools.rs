@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use crate::{
-    api,
-    authority::rsa_key,
-    sdk::CALLBACK,
-    stage::{Stage, file},
-    support::Upstream,
+    providers::{
+        api,
+        sdk::CALLBACK,
+        stage::{Stage, file},
+    },
+    support::{Upstream, authority::rsa_key},
 };
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{
+use crate::providers::{
     api::{WIKI_KEY, WIKI_SECRET},
     sdk::CALLBACK,
     stage::Stage,

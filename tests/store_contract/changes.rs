@@ -15,7 +15,7 @@ use countersign::{
     telemetry::audit::{Actor, CommandRecord},
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         AUDIT, NOW, access_token, allow, always, authorize, consumer, exchange, id, import_list,
         issue, later, open_session, opened, populate, populated, set_enabled, user,

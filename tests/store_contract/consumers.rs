@@ -8,7 +8,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         NOW, access_token, allow, always, ask, authorize, consumer, exchange, id, later, opened,
         opened_twice, populate, rich_consumer, until_answered,

@@ -14,7 +14,7 @@ use countersign::records::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         NOW, allow, ask, authorize, consumer, decide_as, exchange, id, issue, later, opened,
         populated, populated_twice, request_token, set_enabled, until_answered, user,

@@ -10,7 +10,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         MOST_SESSIONS, NOW, VERIFIER, access_token, allow, always, ask, authorize, consumer,
         decide_as, exchange, id, later, opened, populated, populated_twice, request_token, session,

@@ -20,10 +20,10 @@ use countersign::{
 };
 
 use crate::{
-    postgres_server::Postgres as Server,
-    records::{
+    store_contract::records::{
         NOW, access_token, ask, consumer, exported, id, populate, request_token, set_enabled, user,
     },
+    support::postgres::Postgres as Server,
 };
 
 /// An application with the consumers `shop` and `off` and their tokens.

@@ -23,19 +23,23 @@ use countersign::records::{
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use crate::{
-    postgres_server::{Identity, Postgres as Server},
-    records::{MOST_SESSIONS, NOW, access_token, consumer, id, populate, session},
-    shared_nonces::{Replica, today},
-    silent::Silent,
-    suite::Backend,
+    store_contract::{
+        records::{MOST_SESSIONS, NOW, access_token, consumer, id, populate, session},
+        shared_nonces::{Replica, today},
+        suite::Backend,
+    },
+    support::{
+        postgres::{Identity, Postgres as Server},
+        silent::Silent,
+    },
 };
 
 mod plain {
-    contract!(crate::postgres::Postgres<false>);
+    contract!(crate::store_contract::postgres::Postgres<false>);
 }
 
 mod sealed {
-    contract!(crate::postgres::Postgres<true>);
+    contract!(crate::store_contract::postgres::Postgres<true>);
 }
 
 /// A database of the shared server.

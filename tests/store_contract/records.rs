@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::suite::Backend;
+use crate::store_contract::suite::Backend;
 use countersign::{
     base::{clock::UnixTime, secret::Secret, text::names::UserId},
     records::{

@@ -25,9 +25,11 @@ use countersign::{
 };
 
 use crate::{
-    postgres::PATIENCE,
-    redis_server::{RedisServer, cluster, wait, with_sentinel},
-    shared_nonces::{Replica, recovered, today},
+    store_contract::{
+        postgres::PATIENCE,
+        shared_nonces::{Replica, recovered, today},
+    },
+    support::redis::{RedisServer, cluster, wait, with_sentinel},
 };
 
 async fn open(url: &str) -> Result<Replica, RedisOpenError> {

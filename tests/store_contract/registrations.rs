@@ -8,7 +8,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{consumer, id, later, opened_twice},
     suite::Backend,
 };

@@ -18,7 +18,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         access_token, allow, always, authorize, consumer, exported, id, import_list, populate,
         rich_consumer, until_answered,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use crate::{postgres::Postgres, sqlite::Sqlite, suite::Backend as _};
+use crate::store_contract::{postgres::Postgres, sqlite::Sqlite, suite::Backend as _};
 
 /// The columns of all tables with the types of SQLite, and the names of indexes.
 const SQLITE: &str = r#"

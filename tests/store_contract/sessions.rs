@@ -16,7 +16,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         MOST_SESSIONS, NOW, access_token, allow, id, import_list, later, open_session, populated,
         populated_twice, request_token, session, set_enabled, until_answered, user, verified,

@@ -25,10 +25,14 @@ use countersign::{
 use tokio::task::JoinSet;
 
 use crate::{
-    postgres::{PATIENCE, serve},
-    postgres_server::Postgres as Server,
-    redis::causes,
-    redis_server::{RedisServer, cluster, wait, with_sentinel},
+    store_contract::{
+        postgres::{PATIENCE, serve},
+        redis::causes,
+    },
+    support::{
+        postgres::Postgres as Server,
+        redis::{RedisServer, cluster, wait, with_sentinel},
+    },
 };
 
 const LENGTH: Duration = Duration::from_secs(300);
@@ -278,7 +282,7 @@ async fn timestamp_consumer_token_and_nonce_count() {
 async fn what_was_dropped_is_never_fresh_again() {
     let server = Server::shared();
     let url = server.database();
-    let database = crate::postgres::database_of(&url);
+    let database = crate::store_contract::postgres::database_of(&url);
     let replicas = [0, 1].map(|_| Arc::new(Replica::on(&url, OnLost::Refuse)));
     let now = today();
     // In a window with room for them all.
@@ -329,7 +333,7 @@ async fn what_was_dropped_is_never_fresh_again() {
 async fn replica_with_a_wrong_clock_is_unavailable_and_drops_nothing() {
     let server = Server::shared();
     let url = server.database();
-    let database = crate::postgres::database_of(&url);
+    let database = crate::store_contract::postgres::database_of(&url);
     let [wrong, right] = [0, 1].map(|_| Replica::on(&url, OnLost::Refuse));
     let now = today();
     assert_eq!(right.inserted(now, now, "used").await, Fresh);

@@ -8,14 +8,14 @@ use countersign::records::{
 };
 use tempfile::TempDir;
 
-use crate::suite::Backend;
+use crate::store_contract::suite::Backend;
 
 mod plain {
-    contract!(crate::sqlite::Sqlite<false>);
+    contract!(crate::store_contract::sqlite::Sqlite<false>);
 }
 
 mod sealed {
-    contract!(crate::sqlite::Sqlite<true>);
+    contract!(crate::store_contract::sqlite::Sqlite<true>);
 }
 
 /// A file in a directory of its own.

@@ -22,7 +22,7 @@ use countersign::records::{
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::records::{
+use crate::store_contract::records::{
     NOW, access_token, allow, authorize, consumer, exported, id, import_list, issue, populate,
     rich_consumer, user,
 };

@@ -71,7 +71,7 @@ macro_rules! contract {
         $(mod $module {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $fact() {
-                crate::$module::$fact::<$backend>().await;
+                crate::store_contract::$module::$fact::<$backend>().await;
             })+
         })+
     };

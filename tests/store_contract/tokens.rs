@@ -13,7 +13,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         NOW, access_token, always, consumer, id, issue, later, open_session, populated,
         populated_twice, session, set_enabled, until_answered, user,

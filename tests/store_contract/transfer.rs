@@ -31,7 +31,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         NOW, access_token, consumer, exported, id, import_list, issue, later, opened, populate,
         populated, rich_consumer, user,

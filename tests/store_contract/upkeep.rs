@@ -15,7 +15,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         AUDIT, MOST_SESSIONS, NOW, access_token, allow, ask, authorize, decide_as, exchange,
         exported, id, import_list, issue, later, open_session, populated, populated_twice,

@@ -8,7 +8,7 @@ use countersign::{
     },
 };
 
-use crate::{
+use crate::store_contract::{
     records::{
         NOW, access_token, allow, ask, authorize, decide_as, id, issue, later, open_session,
         opened, populated, set_enabled, user,

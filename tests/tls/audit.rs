@@ -8,11 +8,12 @@ use std::{
     process::Command,
 };
 
-use super::{
+use super::caller::with_certificates;
+use crate::support::{
+    Upstream,
     authority::{Authority, Good, rsa_key},
-    caller::with_certificates,
+    words,
 };
-use crate::support::{Upstream, words};
 
 fn tool(path: &str) -> PathBuf {
     let tool = Path::new(env!("CARGO_MANIFEST_DIR"))

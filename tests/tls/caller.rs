@@ -13,8 +13,11 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-use super::authority::{Authority, Identity, paths};
-use crate::support::{PATIENCE, Proxy, Upstream, proxy::Builder};
+use crate::support::{
+    PATIENCE, Proxy, Upstream,
+    authority::{Authority, Identity, paths},
+    proxy::Builder,
+};
 
 /// A caller that remembers its sessions from one connection to the next.
 pub(crate) struct Caller(Arc<ClientConfig>);

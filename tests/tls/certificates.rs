@@ -5,12 +5,12 @@
 
 use rustls::version::{TLS12, TLS13};
 
-use super::{
+use super::caller::{Caller, with_certificates};
+use crate::support::{
+    Upstream,
     authority::{Authority, Good, rsa_key},
-    caller::{Caller, with_certificates},
+    has,
 };
-use crate::support::Upstream;
-use crate::support::has;
 
 #[test]
 fn the_name_asked_for_chooses_the_certificate() {

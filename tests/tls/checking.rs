@@ -5,11 +5,15 @@
 
 use rcgen::KeyPair;
 
-use super::{
+use super::caller::{Caller, with_certificates, with_tls};
+use crate::support::{
+    Connection, Proxy, Upstream,
     authority::{Authority, Good, Identity},
-    caller::{Caller, with_certificates, with_tls},
+    has,
+    program::Ended,
+    proxy::Builder,
+    until,
 };
-use crate::support::{Connection, Proxy, Upstream, has, program::Ended, proxy::Builder, until};
 
 /// The line of `check` that has all of this.
 #[track_caller]

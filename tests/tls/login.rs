@@ -2,11 +2,12 @@
 //!
 //! Promise (TLS): The certificate of `login.url` is verified before a password is sent.
 
-use super::{
+use super::upstream::server;
+use crate::support::{
+    Proxy, Reply, Upstream, User, Visitor,
     authority::{Authority, Good, Identity},
-    upstream::server,
+    proxy::Builder,
 };
-use crate::support::{Proxy, Reply, Upstream, User, Visitor, proxy::Builder};
 
 /// The system, behind TLS.
 fn system(identity: &Identity) -> Upstream {

@@ -4,12 +4,12 @@
 //! Promise (TLS): The certificate of `store.lookup.url` is verified before a secret is sent, and ours is sent if the
 //! application asks for one.
 
-use super::{
-    authority::{Authority, Good, Identity},
-    upstream::server,
-};
+use super::upstream::server;
 use crate::support::{
-    Application, Call, Consumer, Proxy, Upstream, application::consumer_record, proxy::Builder,
+    Application, Call, Consumer, Proxy, Upstream,
+    application::consumer_record,
+    authority::{Authority, Good, Identity},
+    proxy::Builder,
 };
 
 fn application(identity: &Identity, peers: &Authority) -> Application {

@@ -12,8 +12,12 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::authority::{Authority, Good};
-use crate::support::{Call, Proxy, Upstream, has, proxy::Builder};
+use crate::support::{
+    Call, Proxy, Upstream,
+    authority::{Authority, Good},
+    has,
+    proxy::Builder,
+};
 
 /// Runs openssl in a directory, without the limits of the system's configuration.
 fn openssl(directory: &Path, words: &str) -> Command {

@@ -5,12 +5,12 @@
 
 use rustls::version::{TLS12, TLS13};
 
-use super::{
+use super::caller::{Caller, for_peers_of};
+use crate::support::{
+    Upstream,
     authority::{Authority, Good},
-    caller::{Caller, for_peers_of},
+    has,
 };
-use crate::support::Upstream;
-use crate::support::has;
 
 #[test]
 fn only_a_client_certificate_of_the_authority_is_accepted() {

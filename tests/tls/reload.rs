@@ -7,11 +7,14 @@ use rustix::process::Signal;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    authority::{Authority, Good, Identity, paths},
     caller::{Caller, with_tls},
     resumption::reload,
 };
-use crate::support::{Proxy, Upstream, until};
+use crate::support::{
+    Proxy, Upstream,
+    authority::{Authority, Good, Identity, paths},
+    until,
+};
 
 fn shown(authority: &Authority, proxy: &Proxy) -> CertificateDer<'static> {
     Caller::trusting(authority)

@@ -6,11 +6,12 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-use super::{
+use super::caller::{Caller, for_peers_of, with_tls};
+use crate::support::{
+    PATIENCE, Proxy, Upstream,
     authority::{Authority, Good},
-    caller::{Caller, for_peers_of, with_tls},
+    until, within,
 };
-use crate::support::{PATIENCE, Proxy, Upstream, until, within};
 
 /// Asks a proxy to reload and waits until it has.
 pub(crate) fn reload(proxy: &Proxy) {

@@ -16,11 +16,14 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use super::{
+use super::resumption::reload;
+use crate::support::{
+    Call, Connection, Proxy, Upstream,
     authority::{Authority, Good, Identity, paths},
-    resumption::reload,
+    names::Names,
+    proxy::Builder,
+    until,
 };
-use crate::support::{Call, Connection, Proxy, Upstream, names::Names, proxy::Builder, until};
 
 pub(crate) fn server(identity: &Identity, peers: Option<&Authority>) -> Arc<ServerConfig> {
     let builder = ServerConfig::builder();

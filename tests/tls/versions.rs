@@ -11,11 +11,12 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-use super::{
+use super::caller::{Caller, with_certificates, with_tls};
+use crate::support::{
+    Upstream,
     authority::{Authority, Good, rsa_key},
-    caller::{Caller, with_certificates, with_tls},
+    words,
 };
-use crate::support::{Upstream, words};
 
 /// Runs `openssl s_client` and returns all it says; `input` is typed once it is connected.
 fn s_client(address: SocketAddr, options: &[&str], input: &str) -> (bool, String) {

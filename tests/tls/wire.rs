@@ -7,12 +7,8 @@ use std::{
     net::{Shutdown, TcpStream},
 };
 
-use super::{
-    authority::Authority,
-    caller::{Caller, with_tls},
-};
-use crate::support::has;
-use crate::support::{PATIENCE, Proxy, Reply, Upstream, until};
+use super::caller::{Caller, with_tls};
+use crate::support::{PATIENCE, Proxy, Reply, Upstream, authority::Authority, has, until};
 
 fn send(proxy: &Proxy, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(proxy.address()).unwrap();

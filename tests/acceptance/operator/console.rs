@@ -22,7 +22,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::{
-    provider::accessibility::{AXE, tab_to},
+    acceptance::provider::accessibility::{AXE, tab_to},
     support::{
         Call, Consumer, Operator, PATIENCE, Proxy, Token, Upstream,
         browser::{Browser, ENTER},

@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use crate::{
-    provider::accessibility::MAX_PAGE,
+    acceptance::provider::accessibility::MAX_PAGE,
     support::{
         Call, Proxy, Upstream, Visitor, fresh,
         legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, authorization, pages_not_among},

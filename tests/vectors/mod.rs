@@ -4,8 +4,6 @@
 //!
 //! Promise (Signatures): Every published and generated signature vector verifies; a changed vector does not.
 
-#![cfg(test)]
-
 use std::collections::BTreeMap;
 
 use countersign::{
@@ -79,7 +77,7 @@ struct Vector {
 #[test]
 fn primitives() {
     let vectors: Primitives =
-        serde_json::from_str(include_str!("vectors/primitives.json")).unwrap();
+        serde_json::from_str(include_str!("primitives.json")).unwrap();
 
     assert_eq!(vectors.percent_encode.len(), 14);
     for vector in vectors.percent_encode {
@@ -123,7 +121,7 @@ fn primitives() {
 #[test]
 fn published_examples() {
     let vectors: Vec<Vector> =
-        serde_json::from_str(include_str!("vectors/published.json")).unwrap();
+        serde_json::from_str(include_str!("published.json")).unwrap();
     let done: Tally = vectors.iter().map(run).sum();
     let expected = Tally {
         vectors: 22,
@@ -142,7 +140,7 @@ fn published_examples() {
 #[test]
 fn requests_signed_by_client_libraries() {
     let vectors: Vec<Vector> =
-        serde_json::from_str(include_str!("vectors/generated.json")).unwrap();
+        serde_json::from_str(include_str!("generated.json")).unwrap();
     let done: Tally = vectors.iter().map(run).sum();
     let expected = Tally {
         vectors: 685,

@@ -25,11 +25,6 @@
 //!   32215 and CVE-2022-35256 (Transfer-Encoding and line ends), Go CVE-2025-22871 (bare LF in a chunk line), Netty
 //!   CVE-2025-58056 (the same in an extension), Tomcat CVE-2022-42252 (invalid Content-Length), Envoy CVE-2019-9900 (NUL).
 
-#![cfg(test)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod apis;
 mod case;
 mod script;

@@ -4,11 +4,6 @@
 //! `cargo test` runs the short form. The long form, with the numbers that the promises name, is one command:
 //! `tests/faults/run`.
 
-#![cfg(test)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod load;
 mod process;
 

@@ -1,11 +1,6 @@
 //! TLS from outside, on both sides: accepted and refused versions, the peers that may connect, the effect of a reload,
 //! and the handling of a cut connection.
 
-#![cfg(test)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod audit;
 mod caller;
 mod certificates;
@@ -19,5 +14,3 @@ mod resumption;
 mod upstream;
 mod versions;
 mod wire;
-
-use support::authority;

@@ -1,10 +1,4 @@
-//! The program from outside: its binary, its sockets, its files. One crate for all of it, so that the harness in
-//! `tests/support` is compiled once.
-
-#![cfg(test)]
-
-#[path = "../support/mod.rs"]
-mod support;
+//! The program from outside: its binary, its sockets, its files.
 
 mod harness;
 

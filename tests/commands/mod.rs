@@ -1,11 +1,6 @@
 //! The commands on the store, run as processes: their output, their refusals, their lasting effects. Tests that need a
 //! running proxy are in `tests/acceptance/cli/commands_while_serving.rs`.
 
-#![cfg(test)]
-
-#[path = "../support/text.rs"]
-mod text;
-
 mod consumers;
 mod failures;
 mod guides;

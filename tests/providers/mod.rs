@@ -1,11 +1,6 @@
 //! SDKs of well-known providers, unchanged, on the configurations of `deploy/providers`: the whole flow with login and
 //! consent, a denial, and calls. Each process resolves its provider's host names to the program and trusts a CA of the test.
 
-#![cfg(test)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod api;
 mod cutover;
 mod files;
@@ -18,5 +13,3 @@ mod shops;
 mod stage;
 mod tools;
 mod wikis;
-
-use support::authority;

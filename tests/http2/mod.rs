@@ -1,10 +1,5 @@
 //! HTTP/2 on the public listener: the same calls under the same rules, and attacks on the connection itself.
 
-#![cfg(test)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod api;
 mod calls;
 mod client;
