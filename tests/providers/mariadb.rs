@@ -17,13 +17,15 @@ impl Drop for Running {
     }
 }
 
-/// Starts a MariaDB whose data and socket (`sql`) are in `directory`.
+/// Starts a MariaDB whose data and socket (`sql`) are in `directory`. Its temporary tables are there too: a MariaDB that starts
+/// removes those of all others in its TMPDIR.
 pub(crate) fn start(directory: &Path) -> Running {
     let at = |name: &str| directory.join(name);
     let account = Command::new("id").arg("-un").output().unwrap().stdout;
     let user = format!("--user={}", String::from_utf8(account).unwrap().trim());
     let data = format!("--datadir={}", at("data").display());
     let made = Command::new("mariadb-install-db")
+        .env("TMPDIR", directory)
         .args([
             "--no-defaults",
             &data,
@@ -37,6 +39,7 @@ pub(crate) fn start(directory: &Path) -> Running {
     let socket = format!("--socket={}", at("sql").display());
     let log = std::fs::File::create(at("log")).unwrap();
     let database = Command::new("mariadbd")
+        .env("TMPDIR", directory)
         .args(["--no-defaults", &data, &user, &socket, "--skip-networking"])
         .stderr(log)
         .spawn()

@@ -1,9 +1,5 @@
 # A MariaDB with the tables of Layer7's OAuth Toolkit as its schema otk2.0 has them, and the answer of Apigee's management API as its documents show it.
-account=$(id -un)
-mariadb-install-db --no-defaults --datadir="$PWD/mariadb" --user="$account" --auth-root-authentication-method=normal --skip-test-db > mariadb.log
-mariadbd --no-defaults --datadir="$PWD/mariadb" --socket="$PWD/mariadb.sock" --user="$account" --skip-networking 2>> mariadb.log &
-mysql() { mariadb --no-defaults --socket="$HOME/mariadb.sock" --user=root "$@"; }
-until mysql --execute 'SELECT 1' > /dev/null 2>&1; do kill -0 $! || cat mariadb.log; sleep 0.1; done
+. "$PROJECT/tests/commands/guides/mariadb.sh"
 mysql <<'END'
 CREATE DATABASE otk_db;
 USE otk_db;
