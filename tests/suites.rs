@@ -1,6 +1,6 @@
-//! The suites in one program: one pool of threads runs them all, so that a suite that waits leaves the processor to another
-//! one, and the harness in `tests/support` is compiled and linked once. A suite is a folder; `cargo test --test suites attacks::host`
-//! runs one file of it.
+//! The suites in one program: one pool of threads runs them all, so that a suite that waits leaves the processor to another one,
+//! and the harness in `tests/support` is compiled and linked once. A suite is a folder;
+//! `cargo test --test suites attacks::host` runs one file of it.
 //!
 //! All tests share the process: none changes its environment or its directory, and its limit of descriptors only rises.
 

@@ -30,7 +30,7 @@ pub(crate) struct Options {
     pub(crate) first: usize,
     #[arg(long, default_value = "/v1/members")]
     pub(crate) path: String,
-    /// The number of query parameters, in place of the usual four.
+    /// The number of query parameters, instead of the usual four.
     #[arg(long)]
     pub(crate) query: Option<usize>,
     /// POST this many bytes that are not a form.

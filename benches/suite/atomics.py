@@ -60,7 +60,7 @@ def place(chain, function):
     """The two innermost files that are not of the standard library, and whether one worker alone writes there."""
     files = [shown(file) for file in chain if not file.startswith("/rustc/") and "/library/" not in file][:2]
     if "Arc<T,A>::drop_slow" in function:
-        # It ends the last reference: nobody else has one.
+        # It ends the last reference: there is no other one.
         return function, True
     crate = re.match(r"(?:core::ptr::drop_in_place)?[<&(\s]*(?:impl )?(\w+)::", function)
     owners = {file if file.startswith("src/") else file.split(":")[0] for file in files} or {crate.group(1) if crate else ""}

@@ -73,7 +73,7 @@ def cpu_nanoseconds(pids):
     """CPU time of all threads of these processes, from the scheduler's own account."""
     total = 0
     for pid in pids:
-        # A process that ends meanwhile counts no more.
+        # A process that ends meanwhile no longer counts.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for task in Path(f"/proc/{pid}/task").iterdir():
                 total += int((task / "schedstat").read_text().split()[0])

@@ -46,9 +46,9 @@ def enforces(peer, signer):
 def permissions(peer):
     """Operations are matched: unlisted ones, and ones without the token's permission, stay hidden."""
     one = peer.credentials[0]
-    stranger = peer.register("stranger", permission=None)
+    other = peer.register("other", permission=None)
     expect(peer, "an unlisted path", ask(peer, {"Authorization": sign(peer, one, path="/other")}, path="/other")[0], 404)
-    expect(peer, "a consumer without the permission", ask(peer, {"Authorization": sign(peer, stranger)})[0], 404)
+    expect(peer, "a consumer without the permission", ask(peer, {"Authorization": sign(peer, other)})[0], 404)
 
 
 def counts_all(peer, load, requests):
@@ -62,7 +62,7 @@ def counts_all(peer, load, requests):
 
 
 def counted(peer):
-    """The metrics of countersign: requests forwarded, nonces stored, look-ups that the cache answered."""
+    """The metrics of countersign: requests forwarded, nonces stored, lookups that the cache answered."""
     with urllib.request.urlopen(f"http://127.0.0.1:{peer.admin}/metrics", timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     numbers = dict(line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))

@@ -1,4 +1,4 @@
-"""A million consumers and ten million tokens in each store: import, start, look-ups, memory, export."""
+"""A million consumers and ten million tokens in each store: import, start, lookups, memory, export."""
 
 import os
 import subprocess

@@ -50,9 +50,9 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let trusted: IpAddr = [10, 0, 0, 1].into();
-    let stranger: IpAddr = [192, 0, 2, 1].into();
+    let untrusted: IpAddr = [192, 0, 2, 1].into();
     let peer = Peer {
-        address: [Some(trusted), Some(stranger), None][usize::from(flags % 3)],
+        address: [Some(trusted), Some(untrusted), None][usize::from(flags % 3)],
         secure: flags & 0x80 != 0,
         is_relay: false,
     };
@@ -261,6 +261,6 @@ fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
         .all(|byte| byte.is_ascii_hexdigit() || b":., ".contains(&byte));
     assert!(
         !(plain_list && untrusted_behind),
-        "{address} is vouched for by strangers in {text:?}"
+        "{address} is vouched for by untrusted proxies in {text:?}"
     );
 }

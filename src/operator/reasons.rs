@@ -92,7 +92,7 @@ pub fn summary(
     let after = AfterRejection::new(group, consumer_now);
     members["name"] = json!(consumer.map(|known| &known.name));
     members["contact"] = json!(consumer.and_then(|known| known.contact.as_ref()));
-    members["needs_attention"] = json!(!after.needs_nobody());
+    members["needs_attention"] = json!(!after.is_resolved());
     members
 }
 

@@ -153,7 +153,7 @@ fn a_response_that_breaks_off_never_looks_complete() {
     play(12, TABLE, After::Close);
 }
 
-/// The bytes sent, followed by an answer that nobody asked for.
+/// The bytes sent, followed by an answer to no request.
 macro_rules! poisoned {
     ($sent:literal) => {
         concat!($sent, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
@@ -186,7 +186,7 @@ fn a_legal_but_odd_response_is_passed_on() {
         told("HTTP/1.0", "RFC 9112 §6.3", "HTTP/1.0 200 OK\r\n\r\nabc", Whole(200, "abc")),
         told("no reason", "RFC 9112 §4", "HTTP/1.1 200 \r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
         told("no space before no reason", "RFC 9112 §4", "HTTP/1.1 200\r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
-        told("a status that nobody knows", "RFC 9110 §15", "HTTP/1.1 799 Odd\r\nContent-Length: 3\r\n\r\nabc", Whole(799, "abc")),
+        told("a status that no RFC has", "RFC 9110 §15", "HTTP/1.1 799 Odd\r\nContent-Length: 3\r\n\r\nabc", Whole(799, "abc")),
         told("chunks in capitals", "RFC 9112 §7.1", "HTTP/1.1 200 OK\r\nTRANSFER-ENCODING: CHUNKED\r\n\r\nA\r\nabcdefghij\r\n0\r\n\r\n", Whole(200, "abcdefghij")),
         told("an extension", "RFC 9112 §7.1.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\n\r\n", Whole(200, "abc")),
         told("white space around a value", "RFC 9110 §5.5", "HTTP/1.1 200 OK\r\nContent-Length: \t 3 \t\r\n\r\nabc", Whole(200, "abc")),

@@ -172,7 +172,7 @@ fn credentials_may_have_any_spelling_of_the_grammar() {
 #[test]
 fn a_form_that_the_signature_does_not_cover_never_passes() {
     let stage = Stage::new("");
-    // Signed without the form: an API that parses the body would read parameters that nobody signed.
+    // Signed without the form: an API that parses the body would read parameters that are not signed.
     let unsigned =
         |content_type: &str| post(&format!("{content_type}\r\nContent-Length: $L"), "admin=1");
     let mut cases = Vec::new();

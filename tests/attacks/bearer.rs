@@ -575,7 +575,7 @@ fn a_hostile_issuer_takes_neither_memory_nor_time() {
         Reply::silence(),
     ] {
         stage.issuer.replies(reply);
-        // Each start reads the keys anew.
+        // Each start reads the keys again.
         let proxy = Proxy::with(&stage.api, &stage.issuer.section("timeout = '300ms'"));
         let app = proxy.consumer("App");
         let token = stage

@@ -222,7 +222,7 @@ impl Stage {
                 return Err(format!("expected {status}, got {answer:?}"));
             }
             if !answer.interim.is_empty() {
-                return Err(format!("1xx answers nobody asked for: {answer:?}"));
+                return Err(format!("1xx answers without a cause: {answer:?}"));
             }
             answers.push(answer);
         }
@@ -330,7 +330,7 @@ impl Stage {
         for seen in self.api.requests().iter().filter(|seen| is_cut(seen)) {
             let line = format!("{} {}", seen.method, seen.target);
             let Some(at) = cut.iter().position(|(request, _)| *request == line) else {
-                return Err(format!("nobody sent this, or it came twice: {seen:?}"));
+                return Err(format!("no case sent this, or it came twice: {seen:?}"));
             };
             let (_, body) = cut.swap_remove(at);
             if seen.whole || !body.as_bytes().starts_with(&seen.body) {

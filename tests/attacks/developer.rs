@@ -1,5 +1,5 @@
 //! Attacks on the page by which the developer of a consumer sees its rejected calls: forged and foreign links, markup in
-//! everything that is shown, other sites, forms of strangers, guesses, and what the page could tell of others.
+//! everything that is shown, other sites, forms of attackers, guesses, and what the page could tell of others.
 //!
 //! Promise (Console): The link of a developer is valid for 24 hours, on every replica, until it is revoked, the consumer is
 //! disabled, or its secret is replaced without a grace period. The page shows no secret, no user, at most 8 characters of a

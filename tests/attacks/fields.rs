@@ -54,7 +54,7 @@ fn header_line_without_name_colon_and_value_is_rejected() {
     ] {
         cases.push(passes(name, "RFC 9112 §2.2", "GET /x", get(lines)));
     }
-    // The bytes after the head are a request of their own, and nobody signed it.
+    // The bytes after the head are a request of their own, without a signature.
     for (name, lines) in [
         (
             "a bare LF that ends the head",

@@ -80,12 +80,12 @@ fn made_up_keys_do_not_flood_the_application() {
             }
             served
         });
-        // Each of 32 strangers makes up 20 names of consumers and 20 of tokens, and repeats each of them.
-        let strangers = Vec::from_iter((0..32).map(|stranger| {
+        // Each of 32 attackers makes up 20 names of consumers and 20 of tokens, and repeats each of them.
+        let attackers = Vec::from_iter((0..32).map(|attacker| {
             let (proxy, shop) = (&proxy, &shop);
             scope.spawn(move || {
                 for number in 0..40 {
-                    let name = format!("made-up-{stranger}-{number}");
+                    let name = format!("made-up-{attacker}-{number}");
                     let call = match number % 2 {
                         0 => Call::get("/a")
                             .by(&Consumer::new(name, "s"))
@@ -98,8 +98,8 @@ fn made_up_keys_do_not_flood_the_application() {
                 }
             })
         }));
-        for stranger in strangers {
-            stranger.join().unwrap();
+        for attacker in attackers {
+            attacker.join().unwrap();
         }
         ends.store(true, SeqCst);
         in_use.join().unwrap()
@@ -110,13 +110,13 @@ fn made_up_keys_do_not_flood_the_application() {
     assert!((1_280..2 * 1_280).contains(&asked), "{asked}");
     let most = load.most.load(SeqCst);
     println!(
-        "6,400 calls of strangers: {asked} requests, {most} at once; {served} calls of others meanwhile"
+        "6,400 calls of attackers: {asked} requests, {most} at once; {served} calls of others meanwhile"
     );
     assert!(most <= 16, "{most} at once");
 }
 
 #[test]
-fn callers_who_hang_up_leave_no_more_requests_than_others() {
+fn callers_who_hang_up_leave_as_few_requests_as_others() {
     let load = Arc::<Load>::default();
     let (api, http) = (Upstream::start(), slow(&load, Duration::from_millis(300)));
     let builder = Proxy::in_front_of(&api).config("store.lookup.timeout = '2s'");
@@ -164,15 +164,15 @@ fn a_slow_application_delays_neither_local_nor_cached_records() {
     *slowness.lock().unwrap() = Duration::from_secs(3);
     thread::scope(|scope| {
         let call = &call;
-        let strangers = Vec::from_iter((0..24).map(|number| {
+        let attackers = Vec::from_iter((0..24).map(|number| {
             scope.spawn(move || call(&Consumer::new(format!("made-up-{number}"), "s")))
         }));
-        // Neither waits for the application: none of these would end before the strangers' calls.
+        // Neither waits for the application: none of these would end before the attackers' calls.
         for _ in 0..20 {
             assert_eq!((call(&own), call(&shop)), (200, 200));
         }
-        for stranger in strangers {
-            assert_eq!(stranger.join().unwrap(), 503);
+        for attacker in attackers {
+            assert_eq!(attacker.join().unwrap(), 503);
         }
     });
     *slowness.lock().unwrap() = Duration::ZERO;
@@ -265,8 +265,8 @@ fn no_call_passes_once_a_revocation_has_arrived() {
                 .send(call)
                 .has_status(204);
             let arrived = Instant::now();
-            // Nobody's call passes for as long as several reads of the feed.
-            crate::support::until("no call passes any more", || {
+            // No call passes for as long as several reads of the feed take.
+            crate::support::until("no call passes", || {
                 last.lock().unwrap().elapsed() > Duration::from_millis(600)
             });
             ends.store(true, SeqCst);

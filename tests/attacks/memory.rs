@@ -1,5 +1,5 @@
-//! Memory that strangers make the process use, measured from outside: forms and queries that are small on the wire and
-//! large once they are read, in front of an API that never answers.
+//! Memory that unauthenticated callers make the process use, measured from outside: forms and queries that are small on the wire
+//! and large once they are read, in front of an API that never answers.
 
 use std::{fmt::Write as _, time::Duration};
 

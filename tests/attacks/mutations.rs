@@ -293,7 +293,7 @@ fn judge(seen: &Seen, number: usize, sent: &mut [Sent], stage: &Stage) {
     let Some(signed) = all.find(|one| !one.used && one.covers(seen, stage)) else {
         let culprit = sent.iter().find(|sent| sent.seen >= number);
         let culprit = culprit.map(|sent| latin1(&sent.wire));
-        panic!("nobody signed this, or it came twice: {seen:?}; sent: {culprit:?}");
+        panic!("this was not signed, or it came twice: {seen:?}; sent: {culprit:?}");
     };
     signed.used = true;
     // A fault after the beginning of a body cuts it off visibly for the API. A form is forwarded only when it is whole.

@@ -86,7 +86,7 @@ fn the_address_of_a_proxy_is_not_that_of_its_caller() {
     proxy.send(Call::get("/x")).is(404, "permission_denied");
     proxy.send(from("unknown")).is(404, "permission_denied");
     proxy.send(from("127.0.0.2")).has_status(200);
-    // Nor is that of a proxy in front of it, which reports nobody.
+    // Nor is that of a proxy in front of it, which reports no caller.
     let both = format!("listen.trusted_proxies = ['127.0.0.0/8']\n{rule}");
     let proxy = Proxy::with(&api, &both);
     proxy.send(from("127.0.0.2")).is(404, "permission_denied");

@@ -95,7 +95,7 @@ fn a_path_similar_to_one_of_a_narrower_rule_is_rejected() {
             (404, Some("permission_denied")),
             "{path}"
         );
-        // A stranger learns nothing of it, where everybody may call the wider rule.
+        // An unauthenticated caller learns nothing of it, where every caller may call the wider rule.
         let answer = proxy.send(Call::get(path));
         assert_eq!(answer.status, 401, "{path}");
     }

@@ -168,7 +168,7 @@ fn forwarded_counts_only_where_the_trusted_proxy_sets_it() {
 }
 
 /// By default `Forwarded` is not trusted, and it is dropped even from a trusted proxy: otherwise the API would read a
-/// stranger's values from it.
+/// attacker's values from it.
 #[test]
 fn forwarded_fields_that_a_trusted_proxy_never_sets_are_dropped() {
     for [family, fields, dropped] in rows(

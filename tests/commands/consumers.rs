@@ -255,7 +255,7 @@ fn consumer_update_changes_only_what_is_given() {
         --from 10.0.0.1/8          | host bits are set; did you mean 10.0.0.0/8?
         --from office              | a name is not looked up here
         --from ::ffff:10.0.0.0/104 | an IPv4 network is written as one
-        --contact nobody           | neither a mail address nor the address of a web page
+        --contact somewhere        | neither a mail address nor the address of a web page
         --contact a@b@c            | neither a mail address
         --contact a@b..test        | neither a mail address
         --contact <a>@b.test       | neither a mail address

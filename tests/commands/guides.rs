@@ -220,7 +220,7 @@ impl Drop for Shell {
     }
 }
 
-/// A browser for the parts that a person does.
+/// A browser for the parts that a user does.
 struct Browser<'a> {
     jar: &'a Path,
     origin: String,

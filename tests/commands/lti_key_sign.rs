@@ -12,7 +12,7 @@ use crate::{
     support::text::has,
 };
 
-/// Reads a secret and the claims of a launch, and prints its id_token with the claim, signed by nobody.
+/// Reads a secret and the claims of a launch, and prints its id_token with the claim, without a signature.
 const PLATFORM: &str = r#"
 import base64, hashlib, hmac, json, sys
 secret, claims = sys.argv[1], json.loads(sys.argv[2])

@@ -1,4 +1,4 @@
-//! Output for a person at a terminal; `script` provides one.
+//! Output at a terminal; `script` provides one.
 //!
 //! Promise (Storage and operation): A table fits the terminal, and JSON is complete. Only a terminal gets progress, and colours
 //! unless `NO_COLOR` is set.
@@ -57,7 +57,7 @@ fn no_color_leaves_the_help_without_escapes() {
     assert!(on_terminal(&workspace, 80, "countersign --help").contains('\u{1b}'));
     let plain = on_terminal(&workspace, 80, "NO_COLOR=1 countersign --help");
     assert!(!plain.contains('\u{1b}'), "{plain}");
-    // Nobody listens where the API should be.
+    // Nothing listens where the API should be.
     let checked = on_terminal(&workspace, 80, "countersign check || true");
     for mark in ["\u{1b}[32m✓\u{1b}[0m store", "\u{1b}[31m✗\u{1b}[0m API"] {
         assert!(checked.contains(mark), "{checked}");

@@ -130,8 +130,8 @@ fn all_tokens_of_a_user_a_consumer_or_both_are_revoked_together() {
     for (arguments, code) in [
         ("token revoke", 2),
         ("token revoke t --user alice", 2),
-        ("token revoke --user nobody", 1),
-        ("token revoke --consumer nobody", 1),
+        ("token revoke --user absent", 1),
+        ("token revoke --consumer absent", 1),
     ] {
         workspace.run(arguments).failed(code);
     }

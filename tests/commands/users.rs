@@ -41,7 +41,7 @@ fn a_taken_user_name_is_reported_before_a_password_is_asked_for() {
     assert!(line.contains("there is a user \"alice\""), "{line}");
     let line = in_no_terminal(&workspace, "user add bob").failed(1);
     assert!(line.contains("--password-stdin"), "{line}");
-    let line = in_no_terminal(&workspace, "user passwd nobody").failed(1);
+    let line = in_no_terminal(&workspace, "user passwd absent").failed(1);
     assert!(line.contains("there is no user \"nobody\""), "{line}");
 }
 

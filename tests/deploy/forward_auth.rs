@@ -48,7 +48,7 @@ impl Gateway {
         Self::edited(name, config, ("443", "443"), command)
     }
 
-    /// A server whose configuration has the second text in place of the first in that of `deploy`.
+    /// A server whose configuration has the second text instead of the first in that of `deploy`.
     fn edited(
         name: &'static str,
         config: &str,

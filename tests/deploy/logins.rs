@@ -199,7 +199,7 @@ fn ldap_bridge_logs_in_by_a_bind_and_never_without_a_password() {
     let right = log_in("ada", "enchantress of numbers");
     assert!(!right.text().contains("type=\"password\""), "{right:?}");
     let wrong = ["", "wrong", "enchantress of numbers\n"].map(|password| ("ada", password));
-    // The escaped names are names of nobody, and no other part of the directory.
+    // The escaped names are names of no entry, and no other part of the directory.
     let others =
         ["ada,ou=people", "*", "ada)(uid=*", "eve"].map(|name| (name, "enchantress of numbers"));
     for (name, password) in wrong.into_iter().chain(others) {

@@ -198,8 +198,8 @@ fn tool_is_launched_in_a_frame_and_every_failure_is_shown() {
     );
 
     // A page of another site may not frame it.
-    let stranger = format!("http://stranger.localhost:{}", platform.port);
-    browser.open(&format!("{stranger}/wrong"));
+    let other = format!("http://other.localhost:{}", platform.port);
+    browser.open(&format!("{other}/wrong"));
     browser.click("#open");
     until("Chromium shows its own error in the frame", || {
         let source = browser.frame_source("iframe");

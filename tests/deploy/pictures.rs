@@ -39,7 +39,7 @@ tokens.access_ttl = '90d'
 [[permission]]
 name = 'photos.read'
 title = 'See your photos'
-description = 'All albums, also those that you share with nobody.'
+description = 'All albums, also those that you do not share.'
 
 [[permission]]
 name = 'photos.order'

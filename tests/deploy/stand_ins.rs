@@ -66,7 +66,7 @@ fn relayed(answer: &Answer, passes: impl Fn(&str) -> bool) -> Reply {
     reply.body(&answer.body)
 }
 
-/// Forwards a request with these fields in place of its own of their names, and without those to remove.
+/// Forwards a request with these fields instead of its own of their names, and without those to remove.
 fn forward(api: SocketAddr, seen: &Seen, set: &Sent, removed: &[String]) -> Reply {
     let mut fields = seen.fields.0.clone();
     fields.retain(|(name, _)| {

@@ -34,7 +34,7 @@ struct Got {
     unanswered: AtomicUsize,
 }
 
-/// Serves a connection that ends at random times while it is unused, after 50 responses, and sometimes in place of a
+/// Serves a connection that ends at random times while it is unused, after 50 responses, and sometimes instead of a
 /// response. Each request has no body.
 fn serve(mut stream: TcpStream, got: &Got) -> std::io::Result<()> {
     let mut buffer = Vec::new();

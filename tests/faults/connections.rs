@@ -97,7 +97,7 @@ fn connections_that_break_off_in_any_state_leak_nothing() {
             }
             6 => call("/silent"),
             7 => call("/large"),
-            8 => b"POST / HTTP/1.1\r\nHost: nobody\r\nContent-Length: 100000\r\n\r\n".to_vec(),
+            8 => b"POST / HTTP/1.1\r\nHost: no-host\r\nContent-Length: 100000\r\n\r\n".to_vec(),
             _ => call("/x"),
         };
         stream.write_all(&written).unwrap();
@@ -312,7 +312,7 @@ fn half_done_requests_block_no_probe_or_admin_listener() {
 fn half_sent_heads_do_not_keep_callers_out() {
     let (_api, proxy, caller) = Scene::with("limits.connections = 40").into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
-    // A single address has no more than half of the connections and one.
+    // A single address has at most half of the connections and one.
     let half = (2..6).flat_map(|last| {
         let source = Ipv4Addr::new(127, 0, 0, last);
         half_sent(source, target.address, 10, b"G")

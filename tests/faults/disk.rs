@@ -259,7 +259,7 @@ fn fails_closed_and_loses_nothing(
             break;
         }
     }
-    assert_eq!(failed, 10, "no more request tokens are given out");
+    assert_eq!(failed, 10, "request tokens are no longer given out");
     // Each condition begins with a failed write, and ends when none has failed for some seconds.
     within(PATIENCE, "the full nonce window is a condition", || {
         told.call(timestamps.next().unwrap());
@@ -268,7 +268,7 @@ fn fails_closed_and_loses_nothing(
             .contains("not ready: nonce_window_full since ")
             .then_some(())
     });
-    // A login needs no nonce: it writes a session, and the store takes no more once its own files have no room left.
+    // A login needs no nonce: it writes a session, and the store takes nothing once its own files have no room left.
     within(
         PATIENCE,
         "the full disk of the store is a condition",

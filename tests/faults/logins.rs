@@ -107,7 +107,7 @@ fn of_200_logins_at_once_most_get_503_and_signed_calls_go_on() {
         assert!([200, 401, 403, 503].contains(&answer.status), "{answer:?}");
         assert!(
             answer.fields.get("location").is_none(),
-            "nobody got in: {answer:?}"
+            "no guess got in: {answer:?}"
         );
     }
     let added = process.peak_memory().saturating_sub(before);

@@ -18,7 +18,7 @@ use crate::{
 
 const OPEN: &str = "log.access = false\nlisten.workers = 2\n[operations]\nunlisted = 'anonymous'";
 
-/// An address of this machine, in place of another one.
+/// An address of this machine, instead of another one.
 fn address(last: u8, port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 0, 0, last), port).into()
 }
@@ -82,7 +82,7 @@ fn last_addresses_of_the_api_serve_while_its_lookup_fails() {
             assert!([200, 502, 504].contains(&status), "{status}");
             status != 200
         });
-        // Those who wait are no more threads.
+        // Callers that wait need no threads.
         thread::scope(|scope| {
             for _ in 0..50 {
                 scope.spawn(|| {

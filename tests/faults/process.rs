@@ -34,7 +34,7 @@ impl Process {
             .collect()
     }
 
-    /// Waits until there are no more descriptors than `at_most`.
+    /// Waits until there are at most `at_most` descriptors.
     #[track_caller]
     pub(crate) fn falls_to(&self, at_most: usize) {
         let limit = Duration::from_secs(60);

@@ -283,7 +283,7 @@ impl Raw {
                 break;
             }
         }
-        assert!(start.elapsed() < limit, "nobody ends the flood");
+        assert!(start.elapsed() < limit, "the flood is not ended");
         reading.join().unwrap()
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 const FORM: &str = "application/x-www-form-urlencoded";
-/// More than the buffers of a connection that nobody reads.
+/// More than the buffers of a connection that is not read.
 const LARGE: usize = 6 << 20;
 /// The bytes that the system keeps for a caller that does not read.
 const RECEIVED: usize = 4096;

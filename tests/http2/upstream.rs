@@ -274,7 +274,7 @@ fn an_api_that_is_too_slow_has_its_stream_reset() {
         assert!(answer.is_err(), "{path} looks whole: {answer:?}");
     }
     api.resets_become(3);
-    // A connection that is silently dead delays one request and no more.
+    // A connection that is silently dead delays only one request.
     proxy.send(Call::get("/freeze")).has_status(504);
     let connections = api.connections();
     for _ in 0..5 {

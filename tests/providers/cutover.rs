@@ -90,7 +90,7 @@ impl Library {
         }
     }
 
-    /// What the API reads from now on; a real one would be deployed anew.
+    /// What the API reads from now on; a real one would be deployed again.
     fn reads(&self, credentials: &str) {
         let (new, file) = (
             self.directory.path().join("new"),
@@ -247,7 +247,7 @@ fn a_living_api_is_moved_step_by_step_without_a_lost_call() {
         }
         rejects_forged(&proxy);
 
-        // The flow is here; back, and again. A user in the middle of the old flow has to begin anew.
+        // The flow is here; back, and again. A user in the middle of the old flow has to begin again.
         let (request_token, verifier) = library.consent(&proxy, &consumer);
         step(&mut proxy, FLOW_HERE);
         proxy.rejects(

@@ -184,7 +184,7 @@ pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>()
     assert_eq!(decide("r", &u).await, Decided::Recorded);
 }
 
-pub(crate) async fn a_decision_gives_no_more_than_was_asked_for<B: Backend>() {
+pub(crate) async fn a_decision_gives_at_most_what_was_asked_for<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     let asked = RequestToken {
         permissions: ["read", "write:all"].map(id).into(),
@@ -389,7 +389,7 @@ pub(crate) async fn no_repeated_decision_outlives_a_revocation<B: Backend>() {
     }
 }
 
-pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
+pub(crate) async fn starts_a_new_lifetime<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     ask(&store, "r").await;
     let shorter = ConsentDecision::Allow {

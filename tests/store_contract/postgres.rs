@@ -239,15 +239,15 @@ async fn role_that_may_only_connect_blocks_no_writer_and_no_name() {
     server.sql(
         database,
         &format!(
-            "CREATE ROLE stranger_{database} LOGIN;
+            "CREATE ROLE guest_{database} LOGIN;
              CREATE FUNCTION same(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
              CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = text, FUNCTION = same);
              CREATE TABLE public.consumers (key text);
              ALTER DATABASE {database} SET search_path = public, pg_catalog"
         ),
     );
-    let stranger = url.replace("postgres@", &format!("stranger_{database}@"));
-    let (client, connection) = tokio_postgres::connect(&stranger, tokio_postgres::NoTls)
+    let guest = url.replace("postgres@", &format!("guest_{database}@"));
+    let (client, connection) = tokio_postgres::connect(&guest, tokio_postgres::NoTls)
         .await
         .unwrap();
     tokio::spawn(connection);
@@ -531,8 +531,8 @@ async fn encrypts_and_checks_the_certificate_and_its_name() {
     server.database();
     let ca = directory.path().join("ca.pem");
     std::fs::write(&ca, authority.pem()).unwrap();
-    let stranger = directory.path().join("stranger.pem");
-    std::fs::write(&stranger, self::authority().pem()).unwrap();
+    let other_ca = directory.path().join("other.pem");
+    std::fs::write(&other_ca, self::authority().pem()).unwrap();
     let url = |host: &str, ca: &std::path::Path| {
         format!(
             "postgres://postgres@{host}:{}/test0?sslmode=verify-full&sslrootcert={}",
@@ -546,7 +546,7 @@ async fn encrypts_and_checks_the_certificate_and_its_name() {
         JOIN pg_stat_activity USING (pid) WHERE application_name = 'countersign'";
     assert_eq!(server.sql("test0", encrypted), "t");
     let plain = format!("postgres://postgres@localhost:{}/test0", server.port());
-    for refused in [url("127.0.0.1", &ca), url("localhost", &stranger), plain] {
+    for refused in [url("127.0.0.1", &ca), url("localhost", &other_ca), plain] {
         let error = open(&refused, None, Opening::Serve).err().unwrap();
         assert!(
             matches!(error.problem, OpenProblem::Unreachable(_)),

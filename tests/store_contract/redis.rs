@@ -230,12 +230,12 @@ async fn a_sentinel_over_tls_names_a_primary_that_has_to_prove_itself() {
     let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());
     let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let primary = RedisServer::with_tls(&certificate, &key, false);
-    let stranger =
+    let impostor =
         RedisServer::with_tls(&other.cert.pem(), &other.signing_key.serialize_pem(), false);
     let files = tempfile::tempdir().unwrap();
     let ca = files.path().join("ca.pem");
     std::fs::write(&ca, &certificate).unwrap();
-    for (named, is_trusted) in [(&primary, true), (&stranger, false)] {
+    for (named, is_trusted) in [(&primary, true), (&impostor, false)] {
         let sentinel = RedisServer::sentinel_with_tls(named, "main", &certificate, &key);
         let port = sentinel.port;
         let url = format!(

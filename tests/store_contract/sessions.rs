@@ -131,8 +131,8 @@ pub(crate) async fn lists_and_closes_those_of_one_user<B: Backend>() {
     assert!(stores[1].session(&[4; 32], NOW).await.unwrap().is_some());
     // The user can log in again.
     assert!(open_session(&stores[1], 1, "u").await);
-    let nobody = "nobody".parse().unwrap();
-    stores[0].close_sessions(&nobody, None, None).await.unwrap();
+    let absent = "absent".parse().unwrap();
+    stores[0].close_sessions(&absent, None, None).await.unwrap();
 }
 
 pub(crate) async fn ends_in_time<B: Backend>() {
@@ -182,23 +182,23 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
     assert!(!open(3, "u", &old).await);
     assert!(!open(3, "bare", &none).await);
     // A refused login does not replace the hash either.
-    let anew = VerifiedPassword {
+    let rehashed = VerifiedPassword {
         rehashed: Some("of the thief".into()),
         ..old
     };
-    assert!(!open(3, "u", &anew).await);
+    assert!(!open(3, "u", &rehashed).await);
     let now = verified(&store, "u").await;
     assert_eq!(now.hash, Some("another".into()));
     set_enabled(&store, &u, false, NOW).await;
-    let anew = VerifiedPassword {
+    let rehashed = VerifiedPassword {
         rehashed: Some("of a disabled user".into()),
         ..now
     };
-    assert!(!open(3, "u", &anew).await);
+    assert!(!open(3, "u", &rehashed).await);
     assert_eq!(verified(&store, "u").await.hash, Some("another".into()));
 }
 
-pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
+pub(crate) async fn a_login_renews_the_hash_of_the_password<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     let id: UserId = id("u");
     let import = async |hash: Option<&str>| {
@@ -217,14 +217,14 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
     let old = std::str::from_utf8(old.expose()).unwrap().to_owned();
     assert!(open_session(&store, 1, "u").await);
     let before = verified(&store, "u").await;
-    let anew = VerifiedPassword {
+    let rehashed = VerifiedPassword {
         rehashed: Some("$ours$v=1$salt$hash".into()),
         ..before.clone()
     };
     let position = store.changes_since(0).await.unwrap().position;
     assert!(
         store
-            .open_session(session(2, "u"), anew, MOST_SESSIONS)
+            .open_session(session(2, "u"), rehashed, MOST_SESSIONS)
             .await
             .unwrap()
     );
@@ -273,11 +273,11 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
         .set_password(&id, "given".into(), true, None)
         .await
         .unwrap();
-    let anew = VerifiedPassword {
+    let rehashed = VerifiedPassword {
         rehashed: Some("of the same".into()),
         ..verified(&store, "u").await
     };
-    let opened = store.open_session(session(4, "u"), anew, MOST_SESSIONS);
+    let opened = store.open_session(session(4, "u"), rehashed, MOST_SESSIONS);
     assert!(opened.await.unwrap() && must_change().await);
     let given = "of the same".into();
     let changed = store.change_password(session(5, "u"), given, "own".into());

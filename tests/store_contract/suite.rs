@@ -32,9 +32,9 @@ macro_rules! contract {
                 an_own_one_ends_the_own_ones_before, makes_no_own_one_of_what_has_ended, of_racing_own_ones_one_stays,
                 no_racing_own_one_outlives_its_user_or_consumer;
             flow: keeps_a_request_token, has_a_limit_for_the_open_ones_of_a_consumer, finds_it_by_the_token_of_its_redirect,
-                records_one_decision, a_decision_gives_no_more_than_was_asked_for,
+                records_one_decision, a_decision_gives_at_most_what_was_asked_for,
                 repeats_only_what_the_user_allowed, no_repeated_decision_outlives_a_revocation, an_expired_token_is_not_decided,
-                refuses_decisions_for_what_is_gone_or_disabled, counts_the_lifetime_anew,
+                refuses_decisions_for_what_is_gone_or_disabled, starts_a_new_lifetime,
                 of_racing_decisions_one_is_recorded;
             exchange: gives_one_access_token, takes_the_token_of_the_redirect,
                 answers_in_the_order_of_the_port, five_wrong_verifiers_void_the_token,
@@ -44,7 +44,7 @@ macro_rules! contract {
                 a_revocation_ends_what_was_not_exchanged, wrong_verifiers_at_once_are_all_counted, ends_with_its_user, no_racing_one_outlives_its_user;
             sessions: opens_finds_and_closes, keeps_the_newest_sessions_of_a_user, lists_and_closes_those_of_one_user, ends_in_time,
                 belongs_to_an_enabled_user,
-                opens_only_with_the_password_that_was_verified, a_login_hashes_the_password_anew,
+                opens_only_with_the_password_that_was_verified, a_login_renews_the_hash_of_the_password,
                 no_racing_login_outlives_the_old_password, a_decision_ends_with_its_session,
                 a_changed_password_leaves_one_session, of_racing_password_changes_one_succeeds;
             changes: a_new_caller_is_told_where_the_feed_stands, tells_every_kind_once_and_in_order,

@@ -128,7 +128,7 @@ pub(crate) async fn removes_request_tokens_and_sessions_a_day_after_their_end<B:
         }
         found
     };
-    // Of those that nobody has decided on there may be many.
+    // There may be many that are not decided.
     let undecided = token("undecided", 0);
     store.issue_request_token(undecided, 9).await.unwrap();
     for (after, is_there) in [(600, true), (601, false)] {

@@ -366,7 +366,7 @@ pub(crate) async fn tells_what_passwords_cost<B: Backend>() {
     let account = store.account("A@EXAMPLE.org").await.unwrap();
     assert_eq!(account.user.unwrap().id.as_str(), "a");
     assert_eq!(account.costs, all);
-    // A cost that no user's hash has any more is not listed.
+    // A cost that is no longer that of a hash is not listed.
     let (a, b, c) = (id("a"), id("b"), id("c"));
     let new = "$argon2id$v=19$m=256,t=2,p=1$bmV3$aGFzaA";
     store

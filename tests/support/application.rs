@@ -51,7 +51,7 @@ impl Application {
         application
     }
 
-    /// Keeps a record, in place of one of the same name.
+    /// Keeps a record, instead of one of the same name.
     pub fn put(&self, record: Value) {
         let name = record.get("token").unwrap_or(&record["key"]);
         self.put_as(name.as_str().unwrap(), record.clone());
@@ -73,7 +73,7 @@ impl Application {
         self.kept.lock().unwrap().reply = reply.into();
     }
 
-    /// The bodies of the requests so far, but for those that ask for a key that nobody has.
+    /// The bodies of the requests so far, but for those that ask for a key that no consumer has.
     pub fn asked(&self) -> Vec<Value> {
         let requests = self.http.requests().into_iter();
         let bodies = requests.map(|seen| serde_json::from_slice(&seen.body).unwrap());

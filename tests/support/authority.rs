@@ -34,7 +34,7 @@ pub struct Good {
 
 impl Good {
     pub const NOW: Self = Self::until(60 * 86_400);
-    pub const NO_MORE: Self = Self::until(-60);
+    pub const ENDED: Self = Self::until(-60);
 
     pub const fn until(seconds: i64) -> Self {
         Self {

@@ -118,7 +118,7 @@ impl Browser {
         self.command("POST", &format!("/element/{element}/click"), &json!({}));
     }
 
-    /// The text that a person sees there.
+    /// The text that a user sees there.
     pub fn text(&self, selector: &str) -> String {
         self.get(&format!("/element/{}/text", self.find(selector)))
     }

@@ -1,5 +1,5 @@
-// Resolves the names in the file $NAMES, one a line with its addresses, for the program into which it is preloaded. `fails` in
-// place of the addresses is a failure, and `hangs` lasts until the file has something else.
+// Resolves the names in the file $NAMES, one a line with its addresses, for the program into which it is preloaded. `fails`
+// instead of the addresses is a failure, and `hangs` lasts until the file has something else.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <netdb.h>

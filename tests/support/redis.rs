@@ -334,7 +334,7 @@ pub fn wait(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Used in place of an option for the client: the server has a wall clock of its own.
+/// Used instead of an option for the client: the server has a wall clock of its own.
 const FAKED_CLOCK: &str = "faked clock";
 
 fn set_clock(directory: &Path, ahead: u64) {

@@ -500,8 +500,8 @@ fn serve(stream: Box<dyn Stream>, record: &Record, handler: &Handler) -> io::Res
 /// Any free port of this machine's own address.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A port that the system gives to nobody who asks for any free one. A listener may be bound to it; without one, connections are
-/// refused.
+/// A port that the system does not give to a program that asks for any free one. A listener may be bound to it; without one,
+/// connections are refused.
 pub struct HeldPort(Socket);
 
 impl HeldPort {
@@ -518,7 +518,7 @@ impl HeldPort {
 }
 
 /// A port where connections are refused until the tests end.
-pub fn nobody() -> SocketAddr {
+pub fn refusing_address() -> SocketAddr {
     let port = HeldPort::at(ANY_PORT);
     let address = port.address();
     std::mem::forget(port);

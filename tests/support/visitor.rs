@@ -8,11 +8,11 @@ use super::{
     proxy::{Proxy, User},
 };
 
-/// Chromium's Accept field when a person opens an address.
+/// Chromium's Accept field when a user opens an address.
 pub const ACCEPT_OF_CHROMIUM: &str =
     "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
 
-/// A person's browser on the service.
+/// A user's browser on the service.
 pub struct Visitor<'a> {
     proxy: &'a Proxy,
     /// The origin that it visits, if it is not the proxy's own.

@@ -57,7 +57,7 @@ fn no_password_goes_to_a_login_system_with_a_wrong_certificate() {
     let api = Upstream::start();
     let (authority, other) = (Authority::new("CA"), Authority::new("other CA"));
     let expired = rcgen::KeyPair::generate().unwrap();
-    let expired = authority.sign(&["localhost"], Good::NO_MORE, expired);
+    let expired = authority.sign(&["localhost"], Good::ENDED, expired);
     let good = authority.server(&["localhost"]);
     for (identity, trusted, reason) in [
         (

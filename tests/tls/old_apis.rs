@@ -161,7 +161,7 @@ fn a_certificate_that_is_itself_trusted_is_accepted() {
 fn its_dates_count() {
     let authority = Authority::new("CA");
     let key = rcgen::KeyPair::generate().unwrap();
-    let expired = authority.sign(&["localhost"], Good::NO_MORE, key);
+    let expired = authority.sign(&["localhost"], Good::ENDED, key);
     let api = Upstream::over_tls_with(super::upstream::server(&expired, None));
     let builder = Proxy::in_front_of(&api);
     let path = builder.directory().join("api.pem");

@@ -37,7 +37,7 @@ fn only_a_client_certificate_of_the_authority_is_accepted() {
             ),
             (
                 "expired",
-                Some(authority.peer(Good::NO_MORE)),
+                Some(authority.peer(Good::ENDED)),
                 "CertificateExpired",
             ),
             ("not good yet", Some(authority.peer(not_yet)), ""),

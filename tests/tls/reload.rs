@@ -50,7 +50,7 @@ fn new_certificate_is_loaded_by_itself_and_a_broken_one_is_not() {
     wait_until_shown(&authority, &proxy, &second);
 
     // One that callers would reject.
-    let expired = authority.sign(&["localhost"], Good::NO_MORE, KeyPair::generate().unwrap());
+    let expired = authority.sign(&["localhost"], Good::ENDED, KeyPair::generate().unwrap());
     expired.write(proxy.directory(), "server");
     proxy.logs(&["keeping the current certificates", "expired at"]);
     assert_eq!(shown(&authority, &proxy), second.der());

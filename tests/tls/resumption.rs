@@ -85,7 +85,7 @@ fn a_resumed_session_does_not_outlive_the_authority_of_its_peer() {
         for _ in 0..4 {
             caller
                 .ask_proxy(&proxy)
-                .expect_err("a peer of nobody's now");
+                .expect_err("its CA is no longer accepted");
         }
         assert_eq!(api.count(), count);
     }

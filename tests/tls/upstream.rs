@@ -56,7 +56,7 @@ fn an_api_with_a_wrong_certificate_is_502_and_the_log_says_why() {
     let (authority, other) = (Authority::new("CA"), Authority::new("other CA"));
     let expired = authority.sign(
         &["localhost"],
-        Good::NO_MORE,
+        Good::ENDED,
         rcgen::KeyPair::generate().unwrap(),
     );
     for (identity, reason, fix) in [

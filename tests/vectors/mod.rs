@@ -76,8 +76,7 @@ struct Vector {
 
 #[test]
 fn primitives() {
-    let vectors: Primitives =
-        serde_json::from_str(include_str!("primitives.json")).unwrap();
+    let vectors: Primitives = serde_json::from_str(include_str!("primitives.json")).unwrap();
 
     assert_eq!(vectors.percent_encode.len(), 14);
     for vector in vectors.percent_encode {
@@ -120,8 +119,7 @@ fn primitives() {
 
 #[test]
 fn published_examples() {
-    let vectors: Vec<Vector> =
-        serde_json::from_str(include_str!("published.json")).unwrap();
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("published.json")).unwrap();
     let done: Tally = vectors.iter().map(run).sum();
     let expected = Tally {
         vectors: 22,
@@ -139,8 +137,7 @@ fn published_examples() {
 
 #[test]
 fn requests_signed_by_client_libraries() {
-    let vectors: Vec<Vector> =
-        serde_json::from_str(include_str!("generated.json")).unwrap();
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("generated.json")).unwrap();
     let done: Tally = vectors.iter().map(run).sum();
     let expected = Tally {
         vectors: 685,

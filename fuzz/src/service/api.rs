@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Pair, form, http as model};
 
-/// The text of a response that nobody asked for.
+/// The text of a response to no request.
 pub const SURPLUS: &[u8] = b"SURPLUS";
 
 /// The requests that the API expects and has seen, and its next answers.
@@ -213,7 +213,7 @@ pub fn permitted(mut input: &[u8]) -> [usize; 2] {
 }
 
 impl Api {
-    /// Checks that no more calls were permitted than were signed and may pass, counting both ways together.
+    /// Checks that at most as many calls were permitted as were signed and may pass, counting both ways together.
     pub fn judge_permitted(&self, described: [usize; 2]) {
         self.described.set(described.iter().sum());
         let (signed, seen) = (self.signed.borrow(), self.seen.borrow());
@@ -418,7 +418,7 @@ impl Api {
                     None,
                     permissions
                 ),
-                Bearer::Nobody => panic!("{number} must not pass"),
+                Bearer::Never => panic!("{number} must not pass"),
             }
         );
         let mut seen = self.seen.borrow_mut();

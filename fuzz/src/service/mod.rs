@@ -615,7 +615,7 @@ async fn act(
         let read = line.reader.read.borrow();
         assert!(
             raw || !read.windows(SURPLUS.len()).any(|part| part == SURPLUS),
-            "a response to nobody reached somebody"
+            "a response to no request was used"
         );
     }
     let mut described = [0; 2];

@@ -52,8 +52,8 @@ pub enum Bearer {
     Consumer,
     /// A consumer alone.
     Application,
-    /// Never.
-    Nobody,
+    /// Neither.
+    Never,
 }
 
 struct Kind {
@@ -121,7 +121,7 @@ pub const COUNT: usize = 24;
 
 /// Whether a request of this kind reaches the API.
 pub fn passes(kind: usize) -> bool {
-    KINDS[kind].bearer != Bearer::Nobody
+    KINDS[kind].bearer != Bearer::Never
 }
 
 /// Whether a description of a request of this kind is permitted: its signature covers no body.
@@ -168,17 +168,17 @@ const KINDS: [Kind; COUNT] = [
     },
     Kind {
         token: Some(REVOKED_TOKEN),
-        bearer: Bearer::Nobody,
+        bearer: Bearer::Never,
         ..GET
     },
     Kind {
         token_secret: "another",
-        bearer: Bearer::Nobody,
+        bearer: Bearer::Never,
         ..GET
     },
     Kind {
         path: "/secret",
-        bearer: Bearer::Nobody,
+        bearer: Bearer::Never,
         ..GET
     },
     Kind {
@@ -187,7 +187,7 @@ const KINDS: [Kind; COUNT] = [
     },
     Kind {
         late: 3600,
-        bearer: Bearer::Nobody,
+        bearer: Bearer::Never,
         ..GET
     },
     Kind {
@@ -214,7 +214,7 @@ const KINDS: [Kind; COUNT] = [
     },
     Kind {
         path: "/unlisted",
-        bearer: Bearer::Nobody,
+        bearer: Bearer::Never,
         ..GET
     },
     Kind {

@@ -58,7 +58,7 @@ impl AfterRejection {
     }
 
     /// Whether it needs no attention.
-    pub const fn needs_nobody(&self) -> bool {
+    pub const fn is_resolved(&self) -> bool {
         !matches!(self, Self::Open | Self::SomeAccepted(_))
     }
 
@@ -126,7 +126,7 @@ mod tests {
             let group = ReasonCount::new(&Arc::new(call.clone()));
             assert_eq!(outcome(&group, 0, true, 0), expected, "{status}");
         }
-        assert!(AfterRejection::RejectedByApi.needs_nobody());
+        assert!(AfterRejection::RejectedByApi.is_resolved());
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(outcome(&group, 7, true, 0), AfterRejection::Open);
         let ended = outcome(&group, 8, true, 0);
         assert_eq!(ended, AfterRejection::Accepted(1));
-        assert!(ended.needs_nobody());
+        assert!(ended.is_resolved());
         let text = "1 call was right since, and none had this mistake.";
         assert_eq!(ended.text().as_deref(), Some(text));
     }
@@ -144,11 +144,11 @@ mod tests {
     fn mistake_in_some_calls_needs_attention_for_26_quiet_hours() {
         let mut group = ReasonCount::new(&rejected(Verdict::SignatureInvalid, 7));
         group.add(&rejected(Verdict::SignatureInvalid, 7));
-        assert!(outcome(&group, 8, true, 0).needs_nobody());
+        assert!(outcome(&group, 8, true, 0).is_resolved());
         group.add(&rejected(Verdict::SignatureInvalid, 9));
         let some = outcome(&group, 12, true, 93_599);
         assert_eq!(some, AfterRejection::SomeAccepted(3));
-        assert!(!some.needs_nobody());
+        assert!(!some.is_resolved());
         let text = "Some of its calls are right: 3 since the last wrong one.";
         assert_eq!(some.text().as_deref(), Some(text));
         assert_eq!(
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(outcome(&disabled, 0, true, 0), AfterRejection::Enabled);
         let wrong = ReasonCount::new(&rejected(Verdict::SignatureInvalid, 0));
         assert_eq!(outcome(&wrong, 0, false, 0), AfterRejection::Disabled);
-        assert!(outcome(&wrong, 0, false, 0).needs_nobody());
+        assert!(outcome(&wrong, 0, false, 0).is_resolved());
         // Such a call lacks a pinned value, and its consumer is enabled.
         let mut pinned = (*rejected(Verdict::ConsumerKeyRefused, 0)).clone();
         pinned.call.problem = Some("pinned".into());

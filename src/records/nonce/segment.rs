@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_no_more_than_fits_and_nothing_once_it_is_sealed() {
+    fn takes_what_fits_and_nothing_once_it_is_sealed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let segment = Segment::create(&path, 7, 2, KEY).unwrap();

@@ -129,7 +129,7 @@ impl Operation {
     }
 
     /// Whether what `other` asks of a call is enough for this one, which has its method too.
-    fn asks_no_more_than(&self, other: &Self) -> bool {
+    fn asks_at_most(&self, other: &Self) -> bool {
         let has_permission = self.permission.is_none() || self.permission == other.permission;
         has_permission
             && self.access.admits_all(other.access)
@@ -506,7 +506,7 @@ impl Operations {
     /// Whether an operation, as which an API may read a call to `own`, asks more of the call.
     fn asks_more(&self, other: &Operation, own: &Operation) -> bool {
         match self.similar {
-            Some(_) => !other.asks_no_more_than(own),
+            Some(_) => !other.asks_at_most(own),
             None => other.enforcement() > own.enforcement(),
         }
     }

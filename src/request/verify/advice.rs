@@ -441,7 +441,7 @@ mod tests {
     const BUDGET: Duration = Duration::from_millis(1_000 / SHARE as u64);
 
     #[test]
-    fn spends_no_more_than_the_budget_in_a_second() {
+    fn spends_at_most_the_budget_in_a_second() {
         let adviser = Adviser::default();
         let mut budget = adviser.budget.try_lock().unwrap();
         for second in 0..5 {

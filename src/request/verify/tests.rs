@@ -294,7 +294,7 @@ async fn one_signature_is_computed_also_for_unknown_credentials() {
 }
 
 #[tokio::test]
-async fn a_wrong_signature_costs_a_worker_no_more_than_a_right_one() {
+async fn a_wrong_signature_costs_a_worker_as_little_as_a_right_one() {
     const TWICE: &str = ",a=\"added\",a=\"1\"";
     let all = [Deviation::RepeatsOnce, Deviation::ValuesUnencoded];
     let wrong = Call {
@@ -374,7 +374,7 @@ async fn nonce_counts_for_consumer_and_token_and_never_moves_between() {
 }
 
 #[tokio::test]
-async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
+async fn an_idle_token_is_asked_for_again_before_it_is_rejected() {
     let setup = Setup::opened();
     let call = |nonce| Call { nonce, ..RIGHT };
     assert_eq!(rejection(setup.protected(&call("1")).await), None);

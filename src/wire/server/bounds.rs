@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
+    fn a_host_of_ipv6_has_as_many_connections_as_one_address() {
         let bounds = Arc::new(Bounds::new(10, Some(2)));
         let enter = |address: &str| {
             let caller = Caller::new(address.parse().expect("an address"), false);

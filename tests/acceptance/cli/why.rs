@@ -135,8 +135,8 @@ fn what_cannot_be_known_is_said_with_the_way_to_know_it() {
         assert!(!ended.stderr.contains(READ), "{ended:?}");
     };
     fails(
-        "nobody",
-        &["no consumer has the key nobody", "consumer list"],
+        "absent",
+        &["no consumer has the key absent", "consumer list"],
     );
     let shop = proxy.consumer("shop");
     let ended = proxy.command(&["why", &shop.key]).done();
@@ -148,7 +148,7 @@ fn what_cannot_be_known_is_said_with_the_way_to_know_it() {
             "countersign why KEY LOG",
         ],
     );
-    // A key that nobody has, and that somebody sends.
+    // A call names a key that no consumer has.
     let made_up = crate::support::Consumer::new("made-up", "secret");
     proxy.rejects(Call::get("/x").by(&made_up), 401, "consumer_key_unknown");
     until("it is counted", || {

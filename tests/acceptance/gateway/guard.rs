@@ -57,7 +57,7 @@ fn every_credential_goes_on_as_it_came() {
         connection.send(&wire);
         connection.answer("POST").is(401, "nonce_used");
     }
-    // What is not signed is the API's own, and nobody forges an identity.
+    // What is not signed is the API's own; an identity cannot be forged.
     for credentials in ["Basic YTpi", "Bearer x"] {
         let call = Call::get("/page").header("Authorization", credentials);
         proxy.passes(
@@ -103,10 +103,10 @@ fn token_calls_of_the_api_are_verified() {
         );
         answers[1].is(401, "nonce_used");
     }
-    let stranger = Consumer::new("stranger", "secret");
+    let unknown = Consumer::new("unknown", "secret");
     let count = api.count();
     proxy.rejects(
-        Call::post(REQUEST_TOKEN).by(&stranger),
+        Call::post(REQUEST_TOKEN).by(&unknown),
         401,
         "consumer_key_unknown",
     );
@@ -125,7 +125,7 @@ fn token_calls_of_the_api_are_verified() {
     let late = exchanges(consumer, &request_token, "v").parameter("oauth_timestamp", "1");
     proxy.rejects(late, 401, "timestamp_refused");
     proxy.rejects(
-        exchanges(&stranger, &request_token, "v"),
+        exchanges(&unknown, &request_token, "v"),
         401,
         "consumer_key_unknown",
     );
@@ -133,7 +133,7 @@ fn token_calls_of_the_api_are_verified() {
         let call = Call::post(ACCESS_TOKEN).by(by).with(&request_token);
         call.form("oauth_verifier=v")
     };
-    proxy.rejects(in_form(&stranger), 401, "consumer_key_unknown");
+    proxy.rejects(in_form(&unknown), 401, "consumer_key_unknown");
     assert_eq!(api.count(), count);
     for call in [exchanges(consumer, &request_token, "v"), in_form(consumer)] {
         proxy.passes(call);
@@ -194,10 +194,10 @@ fn token_calls_are_verified_by_records_that_are_looked_up() {
     let count = api.count();
     let forged = Consumer::new("shop", "another secret");
     proxy.rejects(asks(&forged), 401, "signature_invalid");
-    let stranger = Consumer::new("stranger", "secret");
-    proxy.rejects(asks(&stranger), 401, "consumer_key_unknown");
-    let stranger = exchanges(&stranger, &request_token, "v");
-    proxy.rejects(stranger, 401, "consumer_key_unknown");
+    let unknown = Consumer::new("unknown", "secret");
+    proxy.rejects(asks(&unknown), 401, "consumer_key_unknown");
+    let unknown = exchanges(&unknown, &request_token, "v");
+    proxy.rejects(unknown, 401, "consumer_key_unknown");
     assert_eq!(api.count(), count);
     // While it fails, no token call goes on unverified.
     application.replies(Reply::status("500 Internal Server Error"));

@@ -324,10 +324,10 @@ fn an_impossible_sunset_is_an_invalid_configuration() {
     }
     // A failed reload keeps the announcement.
     let mut scene = Scene::with(SUNSET);
-    scene.proxy.reload("sunset.consumers = ['nobody']");
+    scene.proxy.reload("sunset.consumers = ['absent']");
     let checked = scene.proxy.run("check");
     assert!(
-        checked.stderr.contains("no consumer has the key nobody"),
+        checked.stderr.contains("no consumer has the key absent"),
         "{}",
         checked.stderr
     );
@@ -490,9 +490,9 @@ fn a_guard_lets_no_new_grant_through() {
             assert_eq!(answer.problem().as_deref(), Some("permission_denied"));
         }
         // The API may accept what is rejected here.
-        let stranger = Consumer::new(&caller.consumer.key, "another secret");
+        let forger = Consumer::new(&caller.consumer.key, "another secret");
         for path in ["/oauth/request_token", "/oauth/access_token"] {
-            for call in [Call::post(path), Call::post(path).by(&stranger)] {
+            for call in [Call::post(path), Call::post(path).by(&forger)] {
                 let answer = proxy.send(call);
                 assert!(
                     (400..404).contains(&answer.status),

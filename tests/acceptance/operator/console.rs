@@ -31,7 +31,7 @@ use crate::{
         proxy::{Builder, User},
         tls::Certificate,
         until,
-        upstream::nobody,
+        upstream::refusing_address,
         visitor::Page,
         within,
     },
@@ -297,7 +297,7 @@ fn console_shows_the_operation_of_a_path_and_who_may_call_it() {
         (
             "path=/else",
             &[
-                "none lists this path: forwarded for nobody",
+                concat!("none lists this path: forwarded for ", "nobody"),
                 ">nobody</span>",
             ],
         ),
@@ -439,8 +439,8 @@ fn a_search_leads_to_the_page_of_its_only_hit() {
     let (consumer, user) = (proxy.consumer("Wall calendar"), proxy.user("ada"));
     let token = proxy.token(&consumer, &user);
     let other = proxy.consumer("Wall clock");
-    let stranger = Consumer::new(&consumer.key, "wrong");
-    let rejected = proxy.send(Call::get("/x").by(&stranger).with(&token));
+    let forger = Consumer::new(&consumer.key, "wrong");
+    let rejected = proxy.send(Call::get("/x").by(&forger).with(&token));
     let id = rejected.header("x-request-id").unwrap().to_owned();
     let operator = Operator::with(&proxy, READ);
     let tokens_of = format!("/tokens?consumer={}&user={}", consumer.key, user.id);

@@ -235,11 +235,11 @@ fn a_path_is_tried_as_one_consumer() {
     proxy.run(&format!("consumer disable {}", consumer.key));
     let text = operator.text("/operations?path=/photos/7&consumer=printer");
     has(&text, &["Photo printer gets 401: it is disabled."]);
-    let text = operator.text("/operations?path=/photos/7&consumer=nobody");
+    let text = operator.text("/operations?path=/photos/7&consumer=absent");
     has(
         &text,
         &[
-            "No consumer has “nobody” as its key or in its name.",
+            "No consumer has “absent” as its key or in its name.",
             "value=\"/photos/7\"",
         ],
     );
@@ -341,9 +341,9 @@ fn rejections_of_a_removed_consumer_are_dropped() {
     let (_api, proxy) = console();
     let (consumer, user) = (printer(&proxy), proxy.user("ada"));
     let token = proxy.token(&consumer, &user);
-    let stranger = Consumer::new(&consumer.key, "wrong");
+    let forger = Consumer::new(&consumer.key, "wrong");
     proxy.rejects(
-        Call::get("/photos/7").by(&stranger).with(&token),
+        Call::get("/photos/7").by(&forger).with(&token),
         401,
         "signature_invalid",
     );

@@ -21,7 +21,7 @@ use crate::support::{
     program::{Log, program},
     proxy::{CALLBACK, Consumer, User},
     until,
-    upstream::nobody,
+    upstream::refusing_address,
 };
 
 pub(crate) const AXE: &str = concat!(
@@ -45,7 +45,7 @@ permission_language = 'en'
 [[permission]]
 name = 'photos.read'
 title = 'See your photos'
-description = 'All albums and captions, also those that you share with nobody.'
+description = 'All albums and captions, also those that you do not share.'
 
 [[permission]]
 name = 'photos.print'
@@ -143,7 +143,7 @@ impl Audit {
         self.look(name);
     }
 
-    /// Every page and error page, in the order in which a person sees them.
+    /// Every page and error page, in the order in which a user sees them.
     fn every_page(&self, proxy: &Proxy) {
         let user = proxy.user(&format!("user-{}", self.language));
         let granted = "--permission photos.read --permission photos.print";
@@ -290,7 +290,10 @@ fn check(proxy: &Proxy, audit: &Audit) {
     audit.every_page(proxy);
     let unavailable = Proxy::with(
         &Upstream::start(),
-        &format!("[login]\nbackend = 'http'\nurl = 'http://{}'", nobody()),
+        &format!(
+            "[login]\nbackend = 'http'\nurl = 'http://{}'",
+            refusing_address()
+        ),
     );
     audit.open(&unavailable, LOGIN);
     audit.browser.text("#username");

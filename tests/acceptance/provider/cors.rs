@@ -100,11 +100,11 @@ fn token_responses_are_readable_by_scripts_and_pages_are_not() {
         let ask = |call: Call| proxy.send(call.header("Origin", EDITOR));
         let issued = ask(asks(&consumer, "oob"));
         issued.has_status(200);
-        let stranger = Consumer::new("nobody", "secret");
+        let unknown = Consumer::new("unknown", "secret");
         let mut read = vec![issued];
         for (call, status) in [
-            (asks(&stranger, "oob"), 401),
-            (Call::get("/r").by(&stranger), 401),
+            (asks(&unknown, "oob"), 401),
+            (Call::get("/r").by(&unknown), 401),
             (Call::get("/r"), 401),
             (Call::new("TRACE", "/r"), 405),
             (Call::get("/r").host("evil.test"), 421),
@@ -139,7 +139,7 @@ fn token_responses_are_readable_by_scripts_and_pages_are_not() {
             Call::post(LOGIN).form("username=a&password=b"),
             Call::get("/oauth/authorize?oauth_token=unknown"),
             Call::new("DELETE", "/oauth/authorize"),
-            html(Call::get("/r").by(&stranger)),
+            html(Call::get("/r").by(&unknown)),
             Call::get("/r").of(&caller),
         ] {
             let answer = ask(call);

@@ -10,7 +10,7 @@ use crate::support::{
     http::Answer,
     legs::{APPLICATIONS, LOGIN, LOGOUT, REQUEST_TOKEN, REVOKE_TOKEN, authorization},
     proxy::Builder,
-    upstream::nobody,
+    upstream::refusing_address,
 };
 
 /// The response to a browser that navigates to an address.
@@ -149,8 +149,8 @@ fn a_page_says_how_long_to_wait_and_names_a_wrong_signature() {
     let answer = proxy.send(call().of(&caller));
     let text = answer.has_status(429).text();
     has(&text, &["Too many requests", "Try again in 5 minutes."]);
-    let stranger = Consumer::new(&caller.consumer.key, "wrong");
-    let answer = proxy.send(call().by(&stranger).with(&caller.token));
+    let forger = Consumer::new(&caller.consumer.key, "wrong");
+    let answer = proxy.send(call().by(&forger).with(&caller.token));
     has(
         &answer.has_status(401).text(),
         &[
@@ -164,7 +164,7 @@ fn a_page_says_how_long_to_wait_and_names_a_wrong_signature() {
 #[test]
 fn a_temporary_failure_has_a_link_to_retry_and_to_no_other_host() {
     let config = "operations.unlisted = 'anonymous'";
-    let builder = Builder::in_front_of_url(&format!("http://{}", nobody()));
+    let builder = Builder::in_front_of_url(&format!("http://{}", refusing_address()));
     let proxy = builder.config(config).start();
     let text = typed(&proxy, "/photos?a=1&b=%22").text();
     has(
@@ -212,7 +212,7 @@ fn a_page_at_a_wrong_address_names_the_right_one() {
 
 #[test]
 fn problems_link_to_their_documentation() {
-    let builder = Builder::in_front_of_url(&format!("http://{}", nobody()));
+    let builder = Builder::in_front_of_url(&format!("http://{}", refusing_address()));
     let docs = "service.docs_url = 'https://docs.example/errors'";
     let proxy = builder.config(docs).start();
     let form = proxy.rejects(Call::get("/x"), 401, "parameter_absent");

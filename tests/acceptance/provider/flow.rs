@@ -441,8 +441,8 @@ fn the_same_decision_sent_again_gets_the_same_response() {
                 page.status == 200 && page.text().contains(&link),
                 "{page:?}"
             );
-            let mut stranger = Visitor::logged_in(&proxy, &other);
-            assert_eq!(stranger.open(&target).answer.status, 401);
+            let mut attacker = Visitor::logged_in(&proxy, &other);
+            assert_eq!(attacker.open(&target).answer.status, 401);
             let verifier = query_value(first, "oauth_verifier").unwrap();
             token_of(&proxy.send(exchanges(&consumer, &request_token, &verifier)));
             assert_eq!(visitor.decide(&consent, "allow").answer.status, 403);
@@ -527,8 +527,8 @@ fn only_its_user_can_reload_the_oob_page_until_the_exchange() {
     let twice = visitor.decide(&consent, "allow");
     assert_eq!(twice.element("verifier").as_ref(), Some(&verifier));
 
-    let mut stranger = Visitor::logged_in(&proxy, &other);
-    for page in [stranger.open(&target), Visitor::to(&proxy).open(&target)] {
+    let mut attacker = Visitor::logged_in(&proxy, &other);
+    for page in [attacker.open(&target), Visitor::to(&proxy).open(&target)] {
         assert_eq!((page.answer.status, page.element("verifier")), (401, None));
     }
     token_of(&proxy.send(exchanges(&consumer, &request_token, &verifier)));

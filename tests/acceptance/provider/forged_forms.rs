@@ -122,11 +122,11 @@ fn form_is_valid_only_for_its_browser_purpose_and_subject() {
     let other = site.proxy.user("mallory");
     site.proxy.token(&site.caller.consumer, &other);
     let mut visitor = site.logged_in(&site.caller.user);
-    let mut stranger = site.logged_in(&other);
+    let mut attacker = site.logged_in(&other);
     let mut newcomer = Visitor::to(&site.proxy);
     let mut other_newcomer = Visitor::to(&site.proxy);
     let forms = site.forms(&mut visitor, &site.caller.user);
-    let foreign = site.forms(&mut stranger, &other);
+    let foreign = site.forms(&mut attacker, &other);
     let logins = site.logins(&mut newcomer, &site.caller.user);
     let foreign_logins = site.logins(&mut other_newcomer, &other);
     let another = site.proxy.request_token(&site.caller.consumer, "oob");
@@ -264,8 +264,8 @@ fn form_of_another_session_gets_the_reason_and_a_link() {
     let target = authorization(&site.request);
     let mut visitor = site.logged_in(&site.caller.user);
     let consent = visitor.open(&target);
-    let mut stranger = Visitor::to(&site.proxy);
-    let login = stranger.open(&target);
+    let mut attacker = Visitor::to(&site.proxy);
+    let login = attacker.open(&target);
     let mut out = site.logged_in(&site.caller.user);
     let form = out.open(LOGOUT).form_with("here").press("here", "1");
     let page = out.open(LOGOUT);
@@ -286,12 +286,12 @@ fn form_of_another_session_gets_the_reason_and_a_link() {
         );
         has(&stale.answer.text(), &[cause, &button, "Start again"]);
         // A login form of the same time; without a cookie the response says that it needs one.
-        stranger.cookies = cookies;
-        let cause = match stranger.cookies.is_empty() {
+        attacker.cookies = cookies;
+        let cause = match attacker.cookies.is_empty() {
             true => "Your browser sent no cookie",
             false => cause,
         };
-        let stale = stranger.log_in(&login, &site.caller.user);
+        let stale = attacker.log_in(&login, &site.caller.user);
         assert_eq!(stale.answer.status, 403);
         has(&stale.answer.text(), &[cause, &button]);
     }

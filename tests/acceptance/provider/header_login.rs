@@ -62,7 +62,7 @@ fn only_a_trusted_proxy_names_the_user_in_any_spelling() {
         browser.send(account().header(name, "ada")).has_status(401);
     }
     assert!(browser.cookies.is_empty());
-    // The API gets neither name from a stranger: it may believe them too.
+    // The API gets neither name from an unauthenticated caller: it may believe them too.
     let caller = proxy.somebody();
     for name in words("Remote-User X-Full-Name x_full_name X.Full.Name") {
         proxy
@@ -113,13 +113,13 @@ fn a_session_is_valid_only_for_the_user_it_was_opened_for() {
     browser
         .send(account().header("Remote-User", "ada"))
         .has_status(200);
-    // Another person uses the same browser, or no user is named any more.
+    // Another user has the same browser, or a user is no longer named.
     browser
         .send(account().header("Remote-User", "bob"))
         .has_status(401);
     browser.send(account()).has_status(401);
-    let nobody = browser.send(page(APPLICATIONS));
-    assert_eq!(nobody.status, 403, "{nobody:?}");
+    let unnamed = browser.send(page(APPLICATIONS));
+    assert_eq!(unnamed.status, 403, "{unnamed:?}");
     let shown = browser.send(page(APPLICATIONS).header("Remote-User", "bob"));
     assert!(
         shown.text().contains("bob") && !shown.text().contains("ada"),

@@ -153,10 +153,10 @@ fn a_rejected_new_password_changes_nothing() {
         .header("Origin", "https://evil.example")
         .form(&form(&right.fields));
     visitor.send(from_elsewhere).has_status(403);
-    let mut nobody = Visitor::to(&proxy);
-    assert_eq!(nobody.submit(&page, &right).answer.status, 403);
+    let mut logged_out = Visitor::to(&proxy);
+    assert_eq!(logged_out.submit(&page, &right).answer.status, 403);
     assert!(
-        nobody
+        logged_out
             .open(PASSWORD)
             .form_with("password")
             .action

@@ -12,7 +12,7 @@ use crate::support::{
     legs::LOGIN,
     proxy::Builder,
     until,
-    upstream::{Seen, nobody},
+    upstream::{Seen, refusing_address},
 };
 
 /// The accounts of another system: name and password to the response.
@@ -233,7 +233,7 @@ fn any_other_response_of_the_outside_system_is_a_page_with_503() {
 #[test]
 fn outside_system_that_is_down_counts_no_failed_login() {
     let api = Upstream::start();
-    let url = format!("http://{}/check", nobody());
+    let url = format!("http://{}/check", refusing_address());
     let proxy = asking(&api, &Upstream::start())
         .config(&format!(
             "[login]\nmax_failures = '1 per 15m'\nurl = '{url}'"

@@ -173,14 +173,17 @@ fn full_pages_are_no_larger_than_others_and_lead_to_the_rest() {
         fits(&denied, &place("denied"));
         fits(&visitor.open(&asked), &place("answered"));
 
-        let mut stranger = Visitor::to(&proxy);
+        let mut logged_out = Visitor::to(&proxy);
         let asked = at(&authorization(&proxy.request_token(&consumer, callback)));
-        let page = stranger.open(&asked);
+        let page = logged_out.open(&asked);
         let wrong = page.form_with("password").set("username", &"&".repeat(255));
-        let page = stranger.submit(&page, &wrong.set("password", "wrong"));
+        let page = logged_out.submit(&page, &wrong.set("password", "wrong"));
         fits(&page, &place("login"));
         let long = format!("{LOGIN}&return_to=/{}", "a%20".repeat(300));
-        fits(&stranger.open(&at(&long)), &place("login for a long path"));
+        fits(
+            &logged_out.open(&at(&long)),
+            &place("login for a long path"),
+        );
         for target in [
             "/a?oauth_token=x",
             "/service.oauth?mode=auth_req_token",
@@ -188,12 +191,12 @@ fn full_pages_are_no_larger_than_others_and_lead_to_the_rest() {
         ] {
             let joint = if target.contains('?') { "" } else { "?" };
             let target = format!("{target}{joint}&{}={}", fresh("x"), "&".repeat(700));
-            fits(&stranger.open(&at(&target)), &place("error"));
+            fits(&logged_out.open(&at(&target)), &place("error"));
         }
         let lost = Call::get(&format!("/lost?{}", "&".repeat(1500)));
-        let answer = stranger.send(lost.header("Accept-Language", language));
+        let answer = logged_out.send(lost.header("Accept-Language", language));
         assert!(answer.body.len() as u64 <= MAX_PAGE, "{answer:?}");
-        visitor.opened.extend(stranger.opened);
+        visitor.opened.extend(logged_out.opened);
     }
     // The page of a developer shows requests: `accessibility.rs` has its limit.
     assert_eq!(pages_not_among(&proxy, &visitor.opened), ["developer"]);

@@ -140,7 +140,7 @@ fn different_copies_and_others_outside_the_header_are_rejected() {
     api.saw_nothing();
 }
 
-/// Nobody without the secrets can add one of these, wherever it is put and whichever base string was signed.
+/// An attacker without the secrets cannot add one of these, wherever it is put and whichever base string was signed.
 #[test]
 fn unauthenticated_caller_adds_no_parameter_to_a_token_call() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();

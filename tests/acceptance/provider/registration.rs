@@ -875,7 +875,7 @@ fn an_owner_makes_one_access_token_for_themselves() {
 }
 
 #[test]
-fn nobody_else_and_no_other_form_makes_an_own_token() {
+fn own_token_needs_its_user_and_the_form_of_its_page() {
     let api = Upstream::start();
     let proxy = start(&api, "mode = 'approval'\nregistration.own_token = true");
     let (dora, consumer) = pair(&proxy, "dora");
@@ -898,8 +898,8 @@ fn nobody_else_and_no_other_form_makes_an_own_token() {
     let mut other = Visitor::logged_in(&proxy, &eve);
     other.open(&question).answer.has_status(404);
     other.submit(&page, &form).answer.has_status(404);
-    let mut nobody = Visitor::to(&proxy);
-    nobody.submit(&page, &form).answer.has_status(403);
+    let mut logged_out = Visitor::to(&proxy);
+    logged_out.submit(&page, &form).answer.has_status(403);
     // Another site, other forms of the same page, another number, and the address alone.
     let hostile = |name: &str, value: &str| {
         let call = Call::post(REGISTER).header(name, value);

@@ -369,9 +369,9 @@ fn notices_are_shown_after_the_action_and_not_by_a_link() {
     let out = visitor.open(LOGOUT).form_with("here").press("here", "1");
     let login = visitor.submit(&page, &out);
     has(&login.answer.text(), &["You are logged out."]);
-    let mut stranger = Visitor::to(&proxy);
-    stranger.open(LOGIN);
-    assert!(!shows(&mut stranger, &login.target), "{login:?}");
+    let mut attacker = Visitor::to(&proxy);
+    attacker.open(LOGIN);
+    assert!(!shows(&mut attacker, &login.target), "{login:?}");
 }
 
 #[test]

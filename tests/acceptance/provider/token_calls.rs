@@ -88,7 +88,7 @@ fn consumers_learn_when_their_tokens_end() {
         let left = end(&text).unix_timestamp() - i64::try_from(now()).unwrap();
         assert!((518_000..=518_400).contains(&left), "{text}");
     }
-    // Nobody else learns it.
+    // A forged call does not learn it.
     let forged = proxy.served(call("/", &soon).key("wrong"));
     forged.has_status(401);
     assert_eq!(forged.header(EXPIRES), None);
@@ -570,7 +570,7 @@ fn access_token_response_has_the_profile_the_operator_allows() {
         assert_eq!(response.form("fullname"), display_name);
         assert_eq!(response.form("login").as_deref(), Some(&*user.name));
         assert_eq!(response.form("screen_name").as_deref(), Some(&*user.name));
-        assert_eq!(response.form("name"), None, "nobody asked for it");
+        assert_eq!(response.form("name"), None, "not configured");
     }
 }
 

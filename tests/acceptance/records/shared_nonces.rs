@@ -176,7 +176,7 @@ fn a_long_ttl_does_not_prolong_use_while_postgresql_hangs() {
     let caller = proxy.somebody();
     let call = || proxy.send(Call::get("/").of(&caller));
     hang_beside_a_cache(&server, || call().status == 200);
-    until("the token is not used any more", || call().status == 503);
+    until("the token is no longer used", || call().status == 503);
     server.go_on();
     until("the token is used again", || call().status == 200);
 }

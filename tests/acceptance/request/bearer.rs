@@ -240,13 +240,13 @@ fn tokens_of_an_issuer_name_consumer_user_and_permissions() {
         merge(&mut listed, &lists);
         proxy.passes(bearer("/b", &issuer.token(&listed)));
         assert_eq!(identity(&api)[2], "a b");
-        // Nobody here has admitted the client.
-        let unknown = issuer.token(&issuer.claims("nobody", "user-7", "a"));
+        // No consumer has the key of this client.
+        let unknown = issuer.token(&issuer.claims("unknown", "user-7", "a"));
         let answer = proxy.send(bearer("/a", &unknown));
         is_rejected(&answer, 401, "invalid_token");
         answer.is(401, "consumer_key_unknown");
         proxy.logs(&[
-            "unverified_consumer=nobody",
+            "unverified_consumer=unknown",
             "door=\"bearer\"",
             "consumer_key_unknown",
         ]);

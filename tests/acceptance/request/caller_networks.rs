@@ -64,7 +64,7 @@ fn every_kind_of_caller_needs_an_address_of_the_operation() {
         }
     }
     assert_eq!(api.count(), 3 * 4);
-    // Only after the signature: a stranger does not learn that the address is the reason.
+    // Only after the signature: an unauthenticated caller does not learn that the address is the reason.
     let forged = from("11.0.0.1", get().of(&caller).signs_method("PUT"));
     proxy.send(forged).is(401, "signature_invalid");
     let line = proxy.logs(&["denied_by=\"from\"", "address=2001:db9::7"]);

@@ -59,7 +59,7 @@ fn the_only_registered_callback_stands_in_for_an_absent_one() {
     proxy
         .send(call(&one).key("wrong"))
         .is(401, "signature_invalid");
-    // A stranger does not count as a consumer that needs it.
+    // A forged call does not count as one of a consumer that needs it.
     assert_eq!(counted(&proxy, "callback_absent"), before);
 }
 
@@ -97,7 +97,7 @@ fn last_of_repeated_parameters_counts_and_is_forwarded_alone() {
     proxy.rejects(first.signs_target("/orders?a=1"), 401, "signature_invalid");
     let added = Call::get("/orders?a=1&b=2").by(&consumer).with(&token);
     proxy.rejects(added.signs_target("/orders?a=1"), 401, "signature_invalid");
-    // Nobody else may do it, and the operator reads what would help.
+    // Another consumer may not, and the operator reads what would help.
     let call = sent(&caller.consumer, &caller.token);
     proxy.rejects(call, 401, "signature_invalid");
     proxy.logs(&["signature_invalid", "needs=\"repeats_once\""]);
@@ -239,7 +239,7 @@ fn an_empty_secret_proves_the_token_alone_by_plaintext_and_tls() {
     let other = Proxy::with(&api, PLAINTEXT);
     other.command_with(&["import", "-"], &exported).done();
     other.passes(plain(graced.clone()));
-    // Without the deviation it proves nothing any more, and an export can be imported still.
+    // Without the deviation it no longer proves anything, and an export can still be imported.
     other
         .command(&["consumer", "update", key, "--no-accept"])
         .done();

@@ -1,4 +1,4 @@
-//! A launch that a browser posts for its user and that fails ends on a page for a person, which only the named sites may frame,
+//! A launch that a browser posts for its user and that fails ends on a page for the user, which only the named sites may frame,
 //! or, under a right signature, at the platform; it never leads to another address.
 //!
 //! Promise (Permissions and identity): A failed launch in a browser ends on one page for every failure, the only page that the
@@ -18,7 +18,7 @@ use crate::support::{
     until,
 };
 
-/// The platform may frame a failure of `/launch`; nobody may frame one of `/window`.
+/// The platform may frame a failure of `/launch`; no site may frame one of `/window`.
 const LAUNCHES: &str = "
     [[operation]]
     path = '/launch'
@@ -330,7 +330,7 @@ fn failed_launch_ends_on_its_page_or_at_its_platform() {
 }
 
 #[test]
-fn a_fault_of_the_api_is_a_page_for_a_person_too() {
+fn a_fault_of_the_api_is_a_page_for_the_user_too() {
     let api = Upstream::replying(|_| Reply::hang_up());
     let (_api, proxy, caller) = Scene::before(api, LAUNCHES).into_parts();
     let answer = proxy.send(launch(&caller.consumer, &with_return(RETURN)));

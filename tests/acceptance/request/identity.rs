@@ -49,7 +49,7 @@ fn the_identity_is_injected_under_the_configured_names() {
     assert_eq!(
         seen.fields.all("x-auth-user"),
         ["passes"],
-        "the default name is nobody's when another is configured"
+        "the default name is an ordinary field when another is configured"
     );
 }
 

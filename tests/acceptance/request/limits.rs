@@ -68,7 +68,7 @@ fn responses_to_verified_calls_tell_the_rate_consumers_first() {
         first,
         told(r#""consumer";q=3;w=60"#, r#""consumer";r=2;t=20"#)
     );
-    // A stranger learns nothing of the rate, and a call that is not permitted counts.
+    // An unauthenticated caller learns nothing of the rate, and a call that is not permitted counts.
     let forged = proxy.send(Call::get("/x").of(&caller).key("forged&forged"));
     assert_eq!(fields(&forged), [None, None]);
     let calls: Vec<_> = (0..3).map(|_| call()).collect();
@@ -243,8 +243,8 @@ fn stalled_form(proxy: &Proxy, target: &str, address: &str, sent: usize) -> Conn
     connection
 }
 
-/// Strangers who stall forms do not keep others out, from however many addresses: the oldest unfinished form is dropped
-/// to make room.
+/// Unauthenticated callers who stall forms do not keep others out, from however many addresses: the oldest unfinished form is
+/// dropped to make room.
 #[test]
 fn stalled_forms_make_room_for_others() {
     let (_api, proxy, caller) = Scene::with(
@@ -311,7 +311,7 @@ fn address_takes_no_form_memory_of_others_or_of_logins() {
 fn an_unwanted_form_is_rejected_by_its_head_alone() {
     let Scene { api, proxy, caller } =
         Scene::with("operation = [{ path = '/x', methods = ['POST'] }]");
-    let stranger = Proxy::in_front_of(&api).start().somebody().consumer;
+    let unknown = Proxy::in_front_of(&api).start().somebody().consumer;
     let head_of = |call: Call| {
         let wire = proxy.wire(&call.form("a=1"));
         let end = wire
@@ -325,7 +325,7 @@ fn an_unwanted_form_is_rejected_by_its_head_alone() {
     for (name, call, status) in [
         (
             "unknown consumer",
-            Call::post("/x").by(&stranger).with(&caller.token),
+            Call::post("/x").by(&unknown).with(&caller.token),
             401,
         ),
         (
@@ -333,10 +333,10 @@ fn an_unwanted_form_is_rejected_by_its_head_alone() {
             by("/x").parameter("oauth_timestamp", "1000000000"),
             401,
         ),
-        ("no such operation, nobody", Call::post("/y"), 401),
+        ("no such operation, no credentials", Call::post("/y"), 401),
         (
             "token call of an unknown consumer",
-            Call::post(token_call).by(&stranger),
+            Call::post(token_call).by(&unknown),
             401,
         ),
     ] {
@@ -407,7 +407,7 @@ fn a_form_has_a_bounded_number_of_fields() {
     for form in [fields(2_001), fields(500_000)] {
         proxy.send(signed(&form)).has_status(413);
         proxy.send(Call::post("/x").form(&form)).has_status(413);
-        // Nobody signs it where everybody may call.
+        // Without a signature, where every caller may call.
         proxy.passes(open(&form));
         let chunked = Call::post("/x")
             .header("Content-Type", "application/x-www-form-urlencoded")

@@ -50,7 +50,7 @@ fn judge(vector: &Value, answer: &Answer, reached: usize) -> Result<bool, String
     let mut statuses = list(&vector["expect"]["status"]);
     statuses.extend(list(&vector["tolerate"]));
     if !statuses.contains(&status) {
-        return Err(format!("status {status} is none of {statuses:?}"));
+        return Err(format!("status {status} is not one of {statuses:?}"));
     }
     let accepted = answer.status == 200;
     let protected = vector["endpoint"] == "protected";
@@ -63,7 +63,7 @@ fn judge(vector: &Value, answer: &Answer, reached: usize) -> Result<bool, String
     let problems = list(&vector["expect"]["problem"]);
     let problem = answer.problem();
     if !problems.is_empty() && !problems.contains(&Value::from(problem.clone())) {
-        return Err(format!("problem {problem:?} is none of {problems:?}"));
+        return Err(format!("problem {problem:?} is not one of {problems:?}"));
     }
     if [400, 401].contains(&answer.status) && problem.is_none() {
         return Err("no oauth_problem".to_owned());

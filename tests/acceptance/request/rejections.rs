@@ -95,8 +95,8 @@ fn invalid_credentials_are_401_and_named() {
     for absent in [Call::get("/x"), basic, bearer] {
         proxy.rejects(absent, 401, "parameter_absent");
     }
-    let by_nobody = Call::get("/x").by(&unknown_consumer()).with(&caller.token);
-    proxy.rejects(by_nobody, 401, "consumer_key_unknown");
+    let by_unknown = Call::get("/x").by(&unknown_consumer()).with(&caller.token);
+    proxy.rejects(by_unknown, 401, "consumer_key_unknown");
     let unknown = Call::get("/x").by(&caller.consumer).with(&unknown_token());
     proxy.rejects(unknown, 401, "token_rejected");
     proxy.rejects(Call::get("/x").by(&caller.consumer), 401, "token_rejected");
@@ -209,14 +209,14 @@ fn checks_come_in_the_order_of_the_contract() {
     let Scene { api, proxy, caller } = Scene::with(
         "operation = [{ path = '/open', permission = 'p' }]\npermission = [{ name = 'p', title = 'P' }]",
     );
-    let (consumer, nobody) = (&caller.consumer, unknown_consumer());
+    let (consumer, unknown) = (&caller.consumer, unknown_consumer());
     let stamped = |call: Call, time: u64, nonce: &str| {
         let call = call.parameter("oauth_timestamp", &time.to_string());
         call.parameter("oauth_nonce", nonce)
     };
     let get = || Call::get("/open");
     let (time, call) = (now(), || get().of(&caller));
-    let old = || stamped(get().by(&nobody), time - 4_000, "n0");
+    let old = || stamped(get().by(&unknown), time - 4_000, "n0");
     let misdirected = get().by(consumer).without("oauth_nonce");
     proxy.send(misdirected.host("else.test")).has_status(421);
     for (before, call, status, problem) in [
@@ -229,7 +229,7 @@ fn checks_come_in_the_order_of_the_contract() {
         ("consumer", old(), 401, "timestamp_refused"),
         (
             "token",
-            get().by(&nobody).with(&unknown_token()),
+            get().by(&unknown).with(&unknown_token()),
             401,
             "consumer_key_unknown",
         ),
@@ -346,7 +346,7 @@ fn a_rejected_token_is_absent_or_a_request_token_or_void() {
     let call = || Call::get("/x").by(consumer);
     let form = || Call::post("/x").by(consumer).form("a=1");
     let void = "oauth_token is empty, another consumer's, or a request token";
-    let stranger = Token::new(&request_token.token, "another secret");
+    let forged = Token::new(&request_token.token, "another secret");
     for (call, told) in [
         (call(), "no oauth_token was sent"),
         (
@@ -354,7 +354,7 @@ fn a_rejected_token_is_absent_or_a_request_token_or_void() {
             "oauth_token is a request token",
         ),
         // Only the owner of its secret learns what it is.
-        (call().with(&stranger), void),
+        (call().with(&forged), void),
         (call().with(&unknown_token()), void),
         // A form is rejected by its head alone, before anything is proved.
         (form(), "no oauth_token was sent"),
@@ -461,8 +461,8 @@ fn rejected_token_calls_get_the_status_of_the_table() {
     answer.tells("oauth_parameters_absent", "oauth_callback");
     proxy.send(asks(consumer, "")).has_status(400);
     proxy.rejects(Call::post(REQUEST_TOKEN), 401, "parameter_absent");
-    let nobody = asks(&unknown_consumer(), "oob");
-    proxy.rejects(nobody, 401, "consumer_key_unknown");
+    let call = asks(&unknown_consumer(), "oob");
+    proxy.rejects(call, 401, "consumer_key_unknown");
     proxy.rejects(asks(consumer, "oob").key("x"), 401, "signature_invalid");
     let unknown = exchanges(consumer, &unknown_token(), "x");
     proxy.rejects(unknown, 401, "token_rejected");

@@ -320,7 +320,7 @@ fn advice_names_the_listener_and_another_path_of_a_token_call() {
 #[test]
 fn advice_shows_the_expected_base_string_if_no_mistake_is_known() {
     let service = Service::start("enforce");
-    let advice = service.advice(service.get("/v2/x?a=1").key("stranger&token"));
+    let advice = service.advice(service.get("/v2/x?a=1").key("another&token"));
     let told =
         "it has to begin with GET&http%3A%2F%2Fapi.test%2Fv2%2Fx& and contain every parameter";
     assert!(advice.contains(told), "{advice}");

@@ -9,7 +9,7 @@ use crate::support::{
     program::{Ended, program, run},
     proxy::Builder,
     rows,
-    upstream::nobody,
+    upstream::refusing_address,
 };
 
 fn builder() -> Builder {
@@ -119,7 +119,7 @@ fn second_serve_on_a_port_that_workers_share_ends_with_1() {
 
 #[test]
 fn an_api_that_is_down_does_not_stop_serve_and_check_says_so() {
-    let url = format!("http://{}", nobody());
+    let url = format!("http://{}", refusing_address());
     let builder = Builder::in_front_of_url(&url);
     let ended = builder.run(&["check"], "");
     assert_eq!(ended.code(), Some(1), "{ended:?}");

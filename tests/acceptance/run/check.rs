@@ -15,7 +15,7 @@ use crate::support::{
     rows,
     tls::Certificate,
     until,
-    upstream::nobody,
+    upstream::refusing_address,
 };
 
 /// The line of `serve` or `check` that names the key. `check` has marks at its beginning.
@@ -330,7 +330,7 @@ fn check_rejects_what_serve_rejects() {
         let text = text
             .replace("DIR", &builder.directory().display().to_string())
             .replace("LONG", &"long".repeat(30))
-            .replace("PORT", &nobody().port().to_string());
+            .replace("PORT", &refusing_address().port().to_string());
         let builder = builder.config(&text);
         let checked = builder.run(&["check"], "");
         let served = builder.serve_fails();
@@ -449,7 +449,7 @@ fn problems_come_last_and_the_last_line_counts_them() {
     assert_eq!(report["valid"], true);
     let warnings = report["warnings"].as_array().unwrap().len();
     assert!(counted.starts_with(&warnings.to_string()), "{report}");
-    let address = nobody();
+    let address = refusing_address();
     let broken = Builder::in_front_of_url(&format!("http://{address}"));
     let ended = broken.check();
     assert_eq!(ended.code(), Some(1));
@@ -467,7 +467,7 @@ fn problems_come_last_and_the_last_line_counts_them() {
 #[test]
 fn database_password_in_a_file_others_can_read_is_a_warning() {
     let api = Upstream::start();
-    let port = nobody().port();
+    let port = refusing_address().port();
     let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
     for (url, mode, warns) in [
         ("postgres://u:pa55word@127.0.0.1:PORT/d", 0o644, true),
@@ -538,7 +538,7 @@ fn check_does_not_say_that_shared_nonces_are_kept_in_memory() {
     builder.set("store.url", postgres.database().into());
     let ended = builder.check();
     has(&ended.stdout, &["kept in the store, for all replicas"]);
-    let port = nobody().port();
+    let port = refusing_address().port();
     builder.set("nonce.url", format!("redis://127.0.0.1:{port}").into());
     let ended = builder.check();
     let place = format!("127.0.0.1:{port}: cannot be reached");

@@ -19,7 +19,7 @@ use crate::support::{
     now,
     proxy::{Consumer, User},
     until,
-    upstream::nobody,
+    upstream::refusing_address,
     within,
 };
 
@@ -53,7 +53,7 @@ fn every_rejection_has_advice_and_the_id_of_its_log_line() {
     let revoked = proxy.token(&caller.consumer, &caller.user);
     proxy.command(&["token", "revoke", &revoked.token]);
     let call = || Call::get("/x").of(&caller);
-    let nobody = Consumer::new("nobody", "nothing");
+    let absent = Consumer::new("absent", "nothing");
     let unknown = Token::new("unknown", "nothing");
     let at = now().to_string();
     let once = || {
@@ -81,7 +81,7 @@ fn every_rejection_has_advice_and_the_id_of_its_log_line() {
             401,
             "timestamp_refused",
         ),
-        (Call::get("/x").by(&nobody), 401, "consumer_key_unknown"),
+        (Call::get("/x").by(&absent), 401, "consumer_key_unknown"),
         (
             Call::get("/x").by(&disabled).with(&disabled_token),
             401,
@@ -156,7 +156,7 @@ fn a_fault_has_one_id_in_the_response_and_in_both_logs() {
     // An outage is logged once; each of its calls is only in the detailed log.
     let Scene { proxy, caller, .. } = Scene::with(&format!(
         "log.level = 'debug'\nupstream.api_url = 'http://{}'",
-        nobody()
+        refusing_address()
     ));
     let answer = proxy.send(Call::get("/x").of(&caller));
     answer.has_status(502);
@@ -385,7 +385,7 @@ fn line_of_a_rejected_call_names_caller_operation_and_reason() {
 fn the_line_of_a_failed_call_names_the_api_and_the_cause() {
     let api = Upstream::replying(|_| Reply::ok("").header("Content-Length", "nonsense"));
     let slow = Upstream::replying(|_| Reply::silence());
-    let gone = nobody().to_string();
+    let gone = refusing_address().to_string();
     for (address, timeout, status, cause) in [
         (gone.as_str(), "60s", 502, "cause=\"API unreachable: "),
         (
@@ -513,14 +513,14 @@ fn metrics_count_by_operation_and_status_with_no_callers_label() {
     // More callers, keys and paths add no series.
     let before = samples().count();
     for number in 0..20 {
-        let stranger = Consumer {
-            key: format!("stranger-{number}"),
+        let unknown = Consumer {
+            key: format!("unknown-{number}"),
             secret: "x".into(),
         };
         proxy
             .send(
                 Call::get(&format!("/made-up-{number}"))
-                    .by(&stranger)
+                    .by(&unknown)
                     .header("X-Request-Id", &number.to_string()),
             )
             .has_status(401);

@@ -5,7 +5,7 @@
 
 use crate::support::{
     Call, Connection, Proxy, Reply, Scene, Upstream, has, legs::APPLICATIONS, legs::LOGIN,
-    tls::Certificate, until, upstream::nobody, words,
+    tls::Certificate, until, upstream::refusing_address, words,
 };
 
 #[test]
@@ -17,7 +17,7 @@ fn location_on_the_api_becomes_the_public_address() {
     let caller = proxy.somebody();
     let authority = api.authority();
     let public = proxy.origin();
-    let elsewhere = nobody();
+    let elsewhere = refusing_address();
     for (told, expected) in [
         (
             format!("http://{authority}/x?y=1#z"),
@@ -295,7 +295,7 @@ fn a_prefix_is_stripped_kept_or_restored() {
             let outside = proxy.send(Call::get("/orders").of(&caller));
             assert!(
                 outside.status >= 400,
-                "{mode}: what is not under the prefix is nobody's: {outside:?}"
+                "{mode}: no operation is outside the prefix: {outside:?}"
             );
         }
     }

@@ -8,7 +8,7 @@ const settings = JSON.parse(process.argv[2]);
 
 const say = (word, text) => process.stdout.write(`${word} ${text}\n`);
 
-/** Starts listening for the browser, or prepares to read what a person types. */
+/** Starts listening for the browser, or prepares to read what a user types. */
 async function callback() {
   if (settings.callback === 'oob') {
     const lines = readline.createInterface({ input: process.stdin });

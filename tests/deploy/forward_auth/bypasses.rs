@@ -11,7 +11,7 @@ const IDENTITY: [&str; 5] = [
     "X-Auth-Assertion",
 ];
 
-/// Another end of a name that begins as one of the gateway's own, and names that nobody uses.
+/// Another end of a name that begins as one of the gateway's own, and names that are not in use.
 const INVENTED: &str = "User Secret Authority Realm Role Roles Admin Tenant Org Email-Address Id Subject Login Name Acl Scope Token \
                         Auth Session Cert Dn Country F Fo Fore Fort For-User Format P Po Por Ports Port-User Pr Pro Prot Protocol \
                         Proto-User Prefix H Ho Hos Hosts Hostname Host-User S Se Ser Serve Servers Server-User Service 1 Port Server";

@@ -146,7 +146,7 @@ pub(crate) async fn needs_consumer_and_user<B: Backend>() {
         let records = [Record::AccessToken(token.clone())];
         assert_eq!(import(&store, &records).await, rejected(0, refusal.clone()));
     }
-    // A revoked token needs no user any more, but its consumer.
+    // A revoked token no longer needs a user, but its consumer.
     let revoke = |token: &AccessToken| {
         [Record::AccessToken(AccessToken {
             revoked_at: Some(NOW),

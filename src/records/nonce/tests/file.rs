@@ -347,7 +347,7 @@ fn a_file_that_is_filled_is_followed_by_larger_ones_up_to_8_mib() {
 }
 
 #[test]
-fn a_lower_limit_keeps_what_is_there_and_takes_no_more() {
+fn a_lower_limit_keeps_what_is_there_and_takes_nothing() {
     let mut machine = used();
     machine.params.max_entries = 100;
     let window = machine.start();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_let_in_than_descriptors_serve() {
+    fn only_what_descriptors_serve_is_let_in() {
         for (descriptors, wanted, served) in [
             (None, 10_000, 10_000),
             (Some(1_048_576), 10_000, 10_000),

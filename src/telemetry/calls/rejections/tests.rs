@@ -121,7 +121,7 @@ fn counts_each_reason_since_its_first_call_with_what_it_proves() {
 }
 
 #[test]
-fn a_consumer_takes_no_more_than_its_bytes() {
+fn a_consumer_takes_at_most_its_bytes() {
     let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
     let long = "é".repeat(1_000);
     for mistake in Mistake::ALL.iter().cycle().take(1_000) {

@@ -146,7 +146,7 @@ fn overview_counts_and_links_the_calls_beyond_ten_senders() {
 
 #[test]
 fn observed_call_that_the_api_failed_counts_as_rejected() {
-    let proxy = Proxy::in_front_of_url(&format!("http://{}", nobody()));
+    let proxy = Proxy::in_front_of_url(&format!("http://{}", refusing_address()));
     let proxy = proxy.config(OBSERVE).with_console().start();
     let (shop, _, token) = caller(&proxy, "Shop", "");
     for call in [

@@ -1,4 +1,4 @@
-//! Which consumers need attention, and which need nobody any more.
+//! Which consumers need attention, and which no longer do.
 //!
 //! Promise (Console): A consumer leaves the list of those that need attention after an accepted call, or when it is disabled or
 //! enabled; a mistake in some calls only stays for 26 hours. Also in `src/operator/reasons/after.rs`.
@@ -136,10 +136,10 @@ fn consumer_that_signs_with_a_replaced_secret_is_marked() {
     let summary = summary.header("Authorization", &format!("Bearer {READ}"));
     let summary = Operator::at(&proxy).send(summary).json();
     assert_eq!(summary["items"][0]["mistake"], text);
-    // Nobody who guesses gets that proof.
-    let stranger = Consumer::new(&shop.key, "guessed");
+    // A guess does not get that proof.
+    let forger = Consumer::new(&shop.key, "guessed");
     proxy
-        .send(Call::get("/x").by(&stranger).with(&token))
+        .send(Call::get("/x").by(&forger).with(&token))
         .has_status(401);
     shows(
         &operator,
@@ -171,7 +171,7 @@ fn console_says_that_observed_calls_would_be_rejected() {
             "<span>1 of 1; none was rejected</span>",
             "Who sent them, and what to tell them</caption>",
         ],
-        &["calls were rejected", "a person."],
+        &["calls were rejected", "needs attention."],
     );
     let unverified = "<td role=\"cell\" data-label=\"last verified call\"><div>none is known";
     shows(&operator, "/tokens", &[unverified], &["last used"]);

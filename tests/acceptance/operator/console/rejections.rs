@@ -73,7 +73,7 @@ fn two_clicks_lead_to_the_reason_for_401_and_the_advice() {
     assert!(!last.contains(first), "the last one is later: {row}");
     // Both times are there without a pointer.
     has(exact, &["last 20", &format!("first {first} UTC")]);
-    // By its name: nobody says a key on the telephone.
+    // By its name: a key is too long to say on the telephone.
     let page = click(&operator, &overview, "Shop").answer.text();
     has(
         &page,

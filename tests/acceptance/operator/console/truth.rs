@@ -403,7 +403,7 @@ fn calls_that_enforcing_would_break_are_counted_while_observed() {
     );
     proxy.reload("signature.enforcement = 'observe'");
     let operator = Operator::with(&proxy, READ);
-    // Of enforcing before there is nothing; nobody has called since.
+    // There is nothing of the time before, when it enforced; no call has come since.
     let short = "That is too short to decide: wait for a day";
     shows(
         &operator,

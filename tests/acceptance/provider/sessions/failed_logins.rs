@@ -113,6 +113,6 @@ fn failed_logins_count_for_the_address_from_a_trusted_proxy() {
     assert_eq!(
         statuses,
         [403, 403, 429],
-        "nobody else's word moves a caller"
+        "only a trusted proxy names another caller"
     );
 }

@@ -159,9 +159,9 @@ impl ConsoleRequest<'_> {
     pub(crate) fn sort_by_day(&self, groups: &mut [ReasonCount], names: &Names) {
         let is_strange = |one: &KeptCall| one.call.named_consumer().is_some() && !one.is_registered;
         groups.sort_by_cached_key(|group| {
-            let needs_nobody = self.after(group, names).needs_nobody();
+            let is_resolved = self.after(group, names).is_resolved();
             let calls = group.last_day(self.now);
-            (is_strange(&group.newest), needs_nobody, Reverse(calls))
+            (is_strange(&group.newest), is_resolved, Reverse(calls))
         });
     }
 }

@@ -290,8 +290,8 @@ impl ConsoleRequest<'_> {
             !(is_double_click || is_past && !enforces || enforces && group.is_observed())
         });
         let names = self.names_of(&rejected).await?;
-        let needs_nobody = |group: &ReasonCount| self.after(group, &names).needs_nobody();
-        let needing = rejected.iter().filter(|group| !needs_nobody(group));
+        let is_resolved = |group: &ReasonCount| self.after(group, &names).is_resolved();
+        let needing = rejected.iter().filter(|group| !is_resolved(group));
         let consumers = senders(needing).len();
         let is_observed = |group: &ReasonCount| !enforces && self.is_observed_in_day(group);
         let (mut observed, mut rejected): (Vec<_>, Vec<_>) =
@@ -306,7 +306,7 @@ impl ConsoleRequest<'_> {
         }
         let hidden = beyond_shown(&mut observed);
         let all = senders(&rejected).len();
-        rejected.retain(|group| !needs_nobody(group));
+        rejected.retain(|group| !is_resolved(group));
         let others = senders(&rejected).len();
         beyond_shown(&mut rejected);
         Ok(Needs {

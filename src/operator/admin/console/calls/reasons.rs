@@ -34,8 +34,8 @@ const START: Duration = Duration::from_secs(5 * 60);
 pub(crate) struct RejectedConsumer {
     /// `None`: the calls name no consumer.
     pub(crate) consumer: Option<Named>,
-    /// The text in its place.
-    pub(crate) nobody: &'static str,
+    /// The text without a consumer.
+    pub(crate) without: &'static str,
     pub(crate) reasons: Vec<Reason>,
 }
 
@@ -121,7 +121,7 @@ impl ConsoleRequest<'_> {
             let place = *places.entry(consumer).or_insert_with(|| {
                 rows.push(RejectedConsumer {
                     consumer: consumer.map(|key| names.consumer(key)),
-                    nobody: match (group.is_observed(), newest.is_from_page()) {
+                    without: match (group.is_observed(), newest.is_from_page()) {
                         (_, true) => "a browser",
                         (true, _) => "unsigned calls",
                         (false, _) => "no consumer key",
