@@ -76,7 +76,7 @@ impl Stage {
 }
 
 fn call(token: &str) -> Call {
-    Call::get("/a").header("Authorization", &format!("Bearer {token}"))
+    Call::get("/a").bearer(token)
 }
 
 fn text(bytes: impl AsRef<[u8]>) -> String {

@@ -34,9 +34,8 @@ impl Service {
             .config(config)
             .with_console()
             .start();
-        let consumer = proxy.consumer("Photo printer");
-        let user = proxy.user("ada-lovelace");
-        let token = proxy.token(&consumer, &user);
+        let caller = proxy.caller("Photo printer", "", "ada-lovelace");
+        let (consumer, user, token) = caller.into_parts();
         let link = made(&proxy, &consumer);
         Self {
             _api: api,

@@ -34,14 +34,7 @@ impl Stage {
                  { path = '/both', access = ['consumer', 'application'] }, { path = '/b', permission = 'b', access = ['application'] }]",
             )
             .start();
-        let consumer = proxy.consumer_with("Shop", "--permission a");
-        let user = proxy.user("alice");
-        let token = proxy.token(&consumer, &user);
-        let caller = Caller {
-            consumer,
-            user,
-            token,
-        };
+        let caller = proxy.somebody_with("--permission a");
         Self {
             api,
             proxy,

@@ -504,7 +504,7 @@ fn decides_on_tokens(gateway: &Gateway) {
     let exchange = exchange.header("X-Forwarded-Proto", "https");
     let answer = proxy.passes(exchange).json();
     let token = answer["access_token"].as_str().unwrap();
-    let with = |call: Call, token: &str| call.header("Authorization", &format!("Bearer {token}"));
+    let with = |call: Call, token: &str| call.bearer(token);
     let form = Call::post("/tokens").form("a=1&b=%20x");
     for call in [
         Call::get("/tokens?a=1"),

@@ -61,16 +61,14 @@ fn a_bearer_token_takes_the_same_way() {
     let proxy = Proxy::with(&api, &config);
     let app = proxy.consumer_with("App", "--permission a");
     let token = issuer.token(&issuer.claims(&app.key, "user-7", "a"));
-    let bearer = |target: &str, token: &str| {
-        Call::get(target).header("Authorization", &format!("Bearer {token}"))
-    };
+    let bearer = |target: &str, token: &str| Call::get(target).bearer(token);
     run(async {
         let mut client = Client::to(&proxy).await;
         // Many streams of one connection, and a token that is sent again.
         for _ in 0..3 {
             client.passes(bearer("/a", &token)).await;
         }
-        let body = Call::post("/a").header("Authorization", &format!("Bearer {token}"));
+        let body = Call::post("/a").bearer(&token);
         client.passes(body.form("a=1")).await;
         for (call, status, error) in [
             (bearer("/a", "x.y.z"), 401, Some("invalid_token")),

@@ -190,6 +190,11 @@ impl Call {
         self
     }
 
+    /// Sends this token in the Authorization field.
+    pub fn bearer(self, token: &str) -> Self {
+        self.header("Authorization", &format!("Bearer {token}"))
+    }
+
     /// Sends another Host than the proxy's address.
     pub fn host(mut self, host: &str) -> Self {
         self.host = Some(host.to_owned());

@@ -744,19 +744,25 @@ impl Proxy {
     /// Registers a consumer and a user, and issues an access token.
     #[track_caller]
     pub fn somebody(&self) -> Caller {
-        let (consumer, user) = (self.consumer("Shop"), self.user("alice"));
-        let token = self.token(&consumer, &user);
-        Caller {
-            consumer,
-            user,
-            token,
-        }
+        self.somebody_with("")
+    }
+
+    /// The same with more options for the consumer, given as their words.
+    #[track_caller]
+    pub fn somebody_with(&self, options: &str) -> Caller {
+        self.caller("Shop", options, "alice")
     }
 
     /// The same for another consumer and user.
     #[track_caller]
     pub fn somebody_else(&self) -> Caller {
-        let (consumer, user) = (self.consumer("Other shop"), self.user("bob"));
+        self.caller("Other shop", "", "bob")
+    }
+
+    /// Registers a consumer of this name with these options, and this user, and issues an access token.
+    #[track_caller]
+    pub fn caller(&self, consumer: &str, options: &str, user: &str) -> Caller {
+        let (consumer, user) = (self.consumer_with(consumer, options), self.user(user));
         let token = self.token(&consumer, &user);
         Caller {
             consumer,

@@ -660,7 +660,7 @@ fn consumers_that_still_sign_are_listed_with_doors_and_contacts() {
     let [signs, both, moved, idle] = ["signs", "both", "moved", "idle"].map(with_contact);
     let by_token = |consumer: &Consumer| {
         let token = issuer.token(&issuer.claims(&consumer.key, "user-7", ""));
-        Call::get("/a").header("Authorization", &format!("Bearer {token}"))
+        Call::get("/a").bearer(&token)
     };
     proxy.passes(Call::get("/a").by(&signs));
     proxy.passes(Call::get("/a").by(&both));

@@ -75,10 +75,8 @@ fn builder(api: &Upstream, config: &str) -> Builder {
 
 /// A consumer with a token.
 fn caller(proxy: &Proxy, name: &str, options: &str) -> (Consumer, User, Token) {
-    let consumer = proxy.consumer_with(name, options);
-    let user = proxy.user(&format!("user-of-{name}"));
-    let token = proxy.token(&consumer, &user);
-    (consumer, user, token)
+    let caller = proxy.caller(name, options, &format!("user-of-{name}"));
+    caller.into_parts()
 }
 
 /// A page with another key in the hidden form that asks for it.
@@ -568,7 +566,7 @@ fn console_says_who_disabled_a_consumer_and_all_other_acts() {
     }
     let call = |query: &str| {
         let call = Call::get(&format!("/v1/audit{query}"));
-        Operator::at(&proxy).send(call.header("Authorization", &format!("Bearer {READ}")))
+        Operator::at(&proxy).send(call.bearer(READ))
     };
     let first = call("?limit=3").has_status(200).json();
     assert_eq!(first["items"][0]["event"], "consumer_disabled");

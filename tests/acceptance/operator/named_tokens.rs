@@ -18,10 +18,7 @@ fn audit_records_and_sessions_have_the_name_of_the_token() {
     std::fs::write(&file, format!("alice:{ALICE}\nbob@example.com:{BOB}\n")).unwrap();
     let proxy = builder.start();
     let shop = proxy.consumer("shop");
-    let call = |token: &str, call: Call| {
-        let call = call.header("Authorization", &format!("Bearer {token}"));
-        Operator::at(&proxy).send(call)
-    };
+    let call = |token: &str, call: Call| Operator::at(&proxy).send(call.bearer(token));
     let path = format!("/v1/consumers/{}", shop.key);
     let change =
         |enabled: bool| Call::new("PATCH", &path).json(&json!({ "enabled": enabled }).to_string());

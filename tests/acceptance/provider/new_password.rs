@@ -8,7 +8,7 @@
 //! unless it is permanent.
 
 use crate::support::{
-    Call, Connection, Operator, Proxy, Upstream, User, Visitor,
+    Call, Operator, Proxy, Upstream, User, Visitor,
     call::form,
     has,
     legs::APPLICATIONS,
@@ -288,10 +288,8 @@ fn an_operators_password_is_changed_before_anything_else() {
             "PUT",
             &format!("/v1/users/{}/password", id.as_str().unwrap()),
         );
-        let put = put.header("Authorization", &format!("Bearer {WRITE}"));
-        let mut admin = Connection::to(proxy.admin());
-        admin.send(&put.json(body).wire("", &proxy.admin().to_string()));
-        admin.answer("PUT").has_status(204);
+        let put = put.bearer(WRITE).json(body);
+        Operator::at(&proxy).send(put).has_status(204);
     };
     let by_console = |is_kept: bool| {
         let operator = Operator::with(&proxy, WRITE);

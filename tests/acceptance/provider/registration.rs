@@ -121,8 +121,10 @@ fn call(consumer: &Consumer) -> Call {
 }
 
 fn shown(proxy: &Proxy, key: &str) -> Value {
-    let shown = proxy.command(&["consumer", "show", key, "--json"]).done();
-    serde_json::from_str(&shown.stdout).unwrap()
+    proxy
+        .command(&["consumer", "show", key, "--json"])
+        .done()
+        .json()
 }
 
 fn audited(proxy: &Proxy, key: &str) -> Vec<(String, String)> {
@@ -140,16 +142,13 @@ fn proxy_api(proxy: &Proxy, method: &str, target: &str, body: &str) -> Answer {
 }
 
 fn send_to_api(proxy: &Proxy, call: Call, body: &str) -> Answer {
-    let method = call.method.clone();
-    let call = call.header("Authorization", &format!("Bearer {WRITE}"));
+    let call = call.bearer(WRITE);
     let call = if body.is_empty() {
         call
     } else {
         call.json(body)
     };
-    let mut connection = crate::support::Connection::to(proxy.admin());
-    connection.send(&call.wire("", &proxy.admin().to_string()));
-    connection.answer(&method)
+    Operator::at(proxy).send(call)
 }
 
 #[test]

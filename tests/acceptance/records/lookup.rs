@@ -320,8 +320,7 @@ fn with_tokens(builder: Builder) -> Builder {
 }
 
 fn admin(proxy: &Proxy, token: &str, call: Call) -> Answer {
-    let call = call.header("Authorization", &format!("Bearer {token}"));
-    Operator::at(proxy).send(call)
+    Operator::at(proxy).send(call.bearer(token))
 }
 
 /// Reports that a record has changed.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Call, Caller, Connection, Consumer, Operator, Proxy, Scene, Upstream, Visitor, fresh,
+    Answer, Call, Connection, Consumer, Operator, Proxy, Scene, Upstream, Visitor, fresh,
     gate::WAYS,
     has,
     issuer::{AUDIENCE, Issuer, Key, bearer_error},
@@ -37,7 +37,7 @@ const OPERATIONS: &str = r#"
 "#;
 
 fn bearer(target: &str, token: &str) -> Call {
-    Call::get(target).header("Authorization", &format!("Bearer {token}"))
+    Call::get(target).bearer(token)
 }
 
 /// The values of the identity headers of the last call.
@@ -73,14 +73,7 @@ fn exchanging(more: &str) -> Scene {
              exchange.audience = 'https://api.example.com'\nbearer.own = true\n{more}"
         ))
         .start();
-    let consumer = proxy.consumer_with("Shop", "--permission a --permission b");
-    let user = proxy.user("alice");
-    let token = proxy.token(&consumer, &user);
-    let caller = Caller {
-        consumer,
-        user,
-        token,
-    };
+    let caller = proxy.somebody_with("--permission a --permission b");
     Scene { api, proxy, caller }
 }
 
@@ -731,7 +724,7 @@ fn a_gateway_that_asks_gets_the_same_decision() {
             "invalid_token",
         );
         // A body that the gateway does not show is not signed anyway.
-        let post = Call::post("/a").header("Authorization", &format!("Bearer {token}"));
+        let post = Call::post("/a").bearer(&token);
         proxy.asks(way, &post.form("a=1")).has_status(200);
     }
 }

@@ -143,14 +143,11 @@ fn check_counts_the_operations_with_it() {
 
 /// The credentials of a consumer with `from`, and a token of it.
 fn restricted(proxy: &Proxy, networks: &str) -> Caller {
-    let consumer = proxy.consumer_with("restricted", &format!("--permission read {networks}"));
-    let user = proxy.user("rita");
-    let token = proxy.token(&consumer, &user);
-    Caller {
-        consumer,
-        user,
-        token,
-    }
+    proxy.caller(
+        "restricted",
+        &format!("--permission read {networks}"),
+        "rita",
+    )
 }
 
 #[test]

@@ -25,9 +25,8 @@ fn the_identity_is_injected_under_the_configured_names() {
             title = "Write"
             "#,
     );
-    let consumer = proxy.consumer_with("Shop", "--permission write --permission read");
-    let user = proxy.user("alice");
-    let token = proxy.token(&consumer, &user);
+    let caller = proxy.somebody_with("--permission write --permission read");
+    let (consumer, user, token) = caller.into_parts();
     let call = Call::get("/").by(&consumer).with(&token);
     proxy
         .send(

@@ -9,9 +9,8 @@ use super::*;
 fn every_permission_has_all_identity_headers() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, CONFIG);
-    let consumer = proxy.consumer_with("Shop", "--permission members");
-    let user = proxy.user("alice");
-    let token = proxy.token(&consumer, &user);
+    let caller = proxy.somebody_with("--permission members");
+    let (consumer, user, token) = caller.into_parts();
     let visitor = Visitor::logged_in(&proxy, &user);
     let cookie: Vec<String> = visitor
         .cookies

@@ -206,7 +206,7 @@ fn observed_call_that_the_api_failed_counts_as_rejected() {
         shows(&operator, page, texts, others);
     }
     let list = |path: &str| {
-        let call = Call::get(path).header("Authorization", &format!("Bearer {READ}"));
+        let call = Call::get(path).bearer(READ);
         let list = Operator::at(&proxy).send(call).has_status(200).json();
         list["items"].as_array().unwrap().clone()
     };

@@ -133,8 +133,7 @@ fn consumer_that_signs_with_a_replaced_secret_is_marked() {
         );
     }
     let summary = Call::get(&format!("/v1/rejections/summary?consumer={}", shop.key));
-    let summary = summary.header("Authorization", &format!("Bearer {READ}"));
-    let summary = Operator::at(&proxy).send(summary).json();
+    let summary = Operator::at(&proxy).send(summary.bearer(READ)).json();
     assert_eq!(summary["items"][0]["mistake"], text);
     // A guess does not get that proof.
     let forger = Consumer::new(&shop.key, "guessed");

@@ -28,8 +28,7 @@ fn two_clicks_lead_to_the_reason_for_401_and_the_advice() {
     // Retries until there is another one in a later second.
     let first = within(PATIENCE, "two times", || {
         swapped().has_status(401);
-        let call = Call::get("/v1/rejections?limit=1000");
-        let call = call.header("Authorization", &format!("Bearer {READ}"));
+        let call = Call::get("/v1/rejections?limit=1000").bearer(READ);
         let list = Operator::at(&proxy).send(call).has_status(200).json();
         let list = list["items"].as_array().unwrap();
         let time = |one: &Value| one["time"].as_str().unwrap().replace('T', " ");
@@ -135,8 +134,10 @@ fn unauthenticated_callers_displace_no_consumers_rejection() {
         }
     }
     let summary = Call::get("/v1/rejections/summary");
-    let summary = summary.header("Authorization", &format!("Bearer {READ}"));
-    let summary = Operator::at(&proxy).send(summary).has_status(200).json();
+    let summary = Operator::at(&proxy)
+        .send(summary.bearer(READ))
+        .has_status(200)
+        .json();
     let items = summary["items"].as_array().unwrap();
     assert_eq!(items.len(), 4, "{summary}");
     for one in items {

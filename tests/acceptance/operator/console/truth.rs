@@ -174,9 +174,12 @@ fn the_half_that_lacks_a_permission_is_that_of_this_token() {
     let permit = |permissions: &[&str]| {
         let body = serde_json::json!({ "permissions": permissions }).to_string();
         let patch = Call::new("PATCH", &format!("/v1/consumers/{}", shop.key));
-        let patch = patch.header("Authorization", &format!("Bearer {WRITE}"));
         Operator::at(&proxy)
-            .send(patch.body("application/merge-patch+json", body.as_bytes()))
+            .send(
+                patch
+                    .bearer(WRITE)
+                    .body("application/merge-patch+json", body.as_bytes()),
+            )
             .has_status(200)
             .status
     };
@@ -463,8 +466,9 @@ fn the_audit_page_says_what_was_changed_and_when() {
     let shop = proxy.consumer("Shop");
     let body = serde_json::json!({ "permissions": ["members.read"], "name": "Wall" }).to_string();
     let patch = Call::new("PATCH", &format!("/v1/consumers/{}", shop.key));
-    let patch = patch.header("Authorization", &format!("Bearer {WRITE}"));
-    let patch = patch.body("application/merge-patch+json", body.as_bytes());
+    let patch = patch
+        .bearer(WRITE)
+        .body("application/merge-patch+json", body.as_bytes());
     Operator::at(&proxy).send(patch).has_status(200);
     proxy.run(&format!("consumer rotate-secret {}", shop.key));
     proxy.reload("signature.enforcement = 'observe'");
