@@ -17,9 +17,10 @@ use crate::{
     operator::manage::store::{line::Defaults, member_names},
     provider::issue::callback,
     records::values::{
-        record::{AccessToken, BodyHash, Consumer, Dialect, Registration, TokenBeginning, User},
+        record::{AccessToken, BodyHash, Consumer, Dialect, Registration, User},
         transfer::Record,
     },
+    request::verify::tests::token,
 };
 
 const NOW: UnixTime = UnixTime(1_700_000_000);
@@ -91,18 +92,10 @@ fn what_is_left_out_has_its_default() {
         )),
         Record::User(User::new("4711".parse().unwrap(), "alice".to_owned(), NOW)),
         Record::AccessToken(AccessToken {
-            token: "t".to_owned(),
             secret: Secret::from("ts"),
-            consumer: "shop".parse().unwrap(),
             user: "4711".parse().unwrap(),
-            permissions: vec![],
             issued_at: NOW,
-            expires_at: None,
-            last_used_at: None,
-            last_used_from: None,
-            revoked_at: None,
-            began: Default::default(),
-            with_display_name: false,
+            ..token("t", "shop")
         }),
     ];
     assert_eq!(records, Ok(expected));
@@ -320,18 +313,10 @@ fn the_address_of_a_last_use_is_an_ip_address() {
 #[test]
 fn a_secret_that_is_no_text_is_written_as_base64() {
     let record = Record::AccessToken(AccessToken {
-        token: "t".to_owned(),
         secret: Secret::from(vec![0xff, 0, b'"']),
-        consumer: "c".parse().unwrap(),
         user: "u".parse().unwrap(),
-        permissions: vec![],
         issued_at: NOW,
-        expires_at: None,
-        last_used_at: None,
-        last_used_from: None,
-        revoked_at: None,
-        began: Default::default(),
-        with_display_name: false,
+        ..token("t", "c")
     });
     let text = written(&[record]);
     assert_eq!(
@@ -516,7 +501,7 @@ proptest! {
 
 #[test]
 fn the_names_are_those_that_an_export_writes() {
-    let (id, key): (UserId, _) = ("u".parse().unwrap(), "c".parse().unwrap());
+    let id: UserId = "u".parse().unwrap();
     let time = UnixTime(1);
     let consumer = Consumer {
         previous_secret: Some((Secret::from("p"), time)),
@@ -527,18 +512,8 @@ fn the_names_are_those_that_an_export_writes() {
         ..User::new(id.clone(), "u".to_owned(), time)
     };
     let token = AccessToken {
-        token: "t".to_owned(),
-        secret: Secret::from("s"),
-        consumer: key,
         user: id,
-        permissions: Vec::new(),
-        issued_at: time,
-        expires_at: None,
-        last_used_at: None,
-        last_used_from: None,
-        revoked_at: None,
-        began: TokenBeginning::default(),
-        with_display_name: false,
+        ..token("t", "c")
     };
     for (kind, record) in [
         ("consumer", Record::Consumer(consumer)),

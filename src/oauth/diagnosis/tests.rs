@@ -79,41 +79,39 @@ impl Signed {
     fn sign(&self) -> String {
         hmac(SignatureMethod::HmacSha1, &self.key, &self.base_string())
     }
+}
 
-    fn normalized(text: impl Into<String>) -> String {
-        let normalized = text.into();
-        Self {
-            normalized,
-            ..Self::default()
-        }
-        .sign()
+/// The signature with these normalized parameters.
+fn normalized(text: impl Into<String>) -> String {
+    let normalized = text.into();
+    let right = Signed::default();
+    Signed {
+        normalized,
+        ..right
     }
+    .sign()
+}
 
-    /// With other parameters, sorted.
-    fn replaced(from: &str, to: &str) -> String {
-        let right = Self::default().normalized;
-        assert!(right.contains(from), "{from}");
-        let wrong = right.replace(from, to);
-        let mut pairs: Vec<&str> = wrong.split('&').filter(|pair| !pair.is_empty()).collect();
-        pairs.sort_by_key(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        Self::normalized(pairs.join("&"))
-    }
+/// The signature with other parameters, sorted.
+fn replaced(from: &str, to: &str) -> String {
+    let right = Signed::default().normalized;
+    assert!(right.contains(from), "{from}");
+    let wrong = right.replace(from, to);
+    let mut pairs: Vec<&str> = wrong.split('&').filter(|pair| !pair.is_empty()).collect();
+    pairs.sort_by_key(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    normalized(pairs.join("&"))
+}
 
-    fn uri(text: &str) -> String {
-        Self {
-            uri: text.into(),
-            ..Self::default()
-        }
-        .sign()
-    }
+/// The signature with this URI.
+fn uri(text: &str) -> String {
+    let (uri, right) = (text.into(), Signed::default());
+    Signed { uri, ..right }.sign()
+}
 
-    fn key(text: &str) -> String {
-        Self {
-            key: text.into(),
-            ..Self::default()
-        }
-        .sign()
-    }
+/// The signature by this key.
+fn key(text: &str) -> String {
+    let (key, right) = (text.into(), Signed::default());
+    Signed { key, ..right }.sign()
 }
 
 fn encode(text: &str) -> String {

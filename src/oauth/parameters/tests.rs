@@ -41,6 +41,10 @@ fn normalized(parameters: &Parameters) -> String {
     String::from_utf8(parameters.normalized(Selection::Rfc5849)).unwrap()
 }
 
+fn in_one_place(read: &Parameters) -> Result<(), ShapeError> {
+    read.check_oauth_names(LocationRule::OneLocation, &mut First)
+}
+
 fn names(checked: Result<(), ShapeError>, expected: &str) -> String {
     match checked {
         Err(ShapeError::Rejected { names, reason }) if reason == expected => names.to_string(),
@@ -245,11 +249,7 @@ fn a_broken_pair_is_told_and_does_not_hide_the_others() {
 
 #[test]
 fn rejects_repeated_names() {
-    let checked = |raw: &str| {
-        query(raw)
-            .unwrap()
-            .check_oauth_names(LocationRule::OneLocation, &mut First)
-    };
+    let checked = |raw: &str| in_one_place(&query(raw).unwrap());
     for raw in [
         "oauth_nonce=1&oauth_nonce=1",
         "oauth_nonce=1&oauth_nonce=2",
@@ -274,7 +274,7 @@ fn rejects_a_broken_value_sent_twice_as_malformed() {
     let mut read = Parameters::new();
     assert!(read.read_query(b"oauth_nonce=%&oauth_nonce=1").is_err());
     assert!(matches!(
-        read.check_oauth_names(LocationRule::OneLocation, &mut First),
+        in_one_place(&read),
         Err(ShapeError::Malformed { .. })
     ));
 }
@@ -284,50 +284,28 @@ fn rejects_names_outside_the_one_place() {
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"oauth_nonce=n&a=1&oauth_other=1").unwrap();
     assert_eq!(
-        names(
-            read.check_oauth_names(LocationRule::OneLocation, &mut First),
-            SCATTERED
-        ),
+        names(in_one_place(&read), SCATTERED),
         "oauth_nonce&oauth_other"
     );
 
     let mut read = query("oauth_token=t").unwrap();
     read.read_body(b"oauth_nonce=n").unwrap();
-    assert_eq!(
-        names(
-            read.check_oauth_names(LocationRule::OneLocation, &mut First),
-            SCATTERED
-        ),
-        "oauth_token"
-    );
+    assert_eq!(names(in_one_place(&read), SCATTERED), "oauth_token");
 
     // The same name in two places is a repeated one.
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"oauth_token=t").unwrap();
-    assert_eq!(
-        names(
-            read.check_oauth_names(LocationRule::OneLocation, &mut First),
-            REPEATED
-        ),
-        "oauth_token"
-    );
+    assert_eq!(names(in_one_place(&read), REPEATED), "oauth_token");
 
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"a=1").unwrap();
     read.read_body(b"a=1").unwrap();
-    assert_eq!(
-        read.check_oauth_names(LocationRule::OneLocation, &mut First),
-        Ok(())
-    );
+    assert_eq!(in_one_place(&read), Ok(()));
 }
 
 #[test]
 fn rejects_empty_values_but_for_the_token() {
-    let checked = |raw: &str| {
-        query(raw)
-            .unwrap()
-            .check_oauth_names(LocationRule::OneLocation, &mut First)
-    };
+    let checked = |raw: &str| in_one_place(&query(raw).unwrap());
     assert_eq!(checked("oauth_token=&a="), Ok(()));
     assert_eq!(
         names(checked("oauth_nonce=&oauth_token"), EMPTY),
@@ -350,15 +328,9 @@ fn clear_forgets_everything() {
     assert_eq!(read.realm(), None);
     assert!(!read.has_protocol_parameter());
     assert_eq!(read.normalized(Selection::Rfc5849), b"");
-    assert_eq!(
-        read.check_oauth_names(LocationRule::OneLocation, &mut First),
-        Ok(())
-    );
+    assert_eq!(in_one_place(&read), Ok(()));
     read.read_query(b"oauth_token=1").unwrap();
-    assert_eq!(
-        read.check_oauth_names(LocationRule::OneLocation, &mut First),
-        Ok(())
-    );
+    assert_eq!(in_one_place(&read), Ok(()));
 }
 
 #[test]
@@ -629,11 +601,7 @@ fn rejects_names_that_frameworks_read_as_protocol_parameters() {
         "=x",
     ] {
         let read = query(raw).unwrap();
-        assert_eq!(
-            read.check_oauth_names(LocationRule::OneLocation, &mut First),
-            Ok(()),
-            "{raw}"
-        );
+        assert_eq!(in_one_place(&read), Ok(()), "{raw}");
     }
 }
 

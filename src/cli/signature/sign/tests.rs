@@ -23,6 +23,18 @@ fn run(arguments: &[&str], stdin: &str) -> (u8, String, String) {
     })
 }
 
+/// The secrets in the store, which is asked for those of the consumer `k` and the token `t`.
+fn stored(asked: &Asked<'_>) -> KnownSecrets {
+    let names = (asked.consumer_key, asked.token);
+    assert_eq!(names, (&b"k"[..], Some(&b"t"[..])));
+    KnownSecrets {
+        consumer_secret: "stored".into(),
+        token_secret: "too".into(),
+        rsa_public_key: None,
+        server: None,
+    }
+}
+
 fn run_with_store(
     arguments: &[&str],
     stdin: &str,
@@ -291,16 +303,7 @@ fn secrets_come_from_files_standard_input_or_the_store() {
     );
 
     let arguments = words("GET http://h/ --consumer-key k --token t --method PLAINTEXT");
-    let found = run_with_store(&arguments, "", &mut |asked| {
-        let names = (asked.consumer_key, asked.token);
-        assert_eq!(names, (&b"k"[..], Some(&b"t"[..])));
-        Ok(KnownSecrets {
-            consumer_secret: "stored".into(),
-            token_secret: "too".into(),
-            rsa_public_key: None,
-            server: None,
-        })
-    });
+    let found = run_with_store(&arguments, "", &mut |asked| Ok(stored(asked)));
     assert!(found.1.contains("\"stored%26too\""), "{found:?}");
     let (code, _, errors) = run(&arguments, "");
     assert_eq!(code, 1);
@@ -315,16 +318,7 @@ fn token_secret_not_given_is_read_from_the_store_never_empty() {
     let arguments = words(
         "GET http://h/ --consumer-key k --consumer-secret given --token t --method PLAINTEXT",
     );
-    let found = run_with_store(&arguments, "", &mut |asked| {
-        let names = (asked.consumer_key, asked.token);
-        assert_eq!(names, (&b"k"[..], Some(&b"t"[..])));
-        Ok(KnownSecrets {
-            consumer_secret: "stored".into(),
-            token_secret: "too".into(),
-            rsa_public_key: None,
-            server: None,
-        })
-    });
+    let found = run_with_store(&arguments, "", &mut |asked| Ok(stored(asked)));
     assert!(found.1.contains("\"given%26too\""), "{found:?}");
     let (code, printed, errors) = run(&arguments, "");
     assert_eq!((code, printed.as_str()), (1, ""));
