@@ -2,24 +2,17 @@
 
 use std::{
     net::{SocketAddr, TcpStream},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use tempfile::TempDir;
 
-use crate::support::{Answer, Connection, PATIENCE, free_port, within};
+use crate::support::{Answer, Connection, PATIENCE, free_port, program::Server, within};
 
 pub(crate) struct Api {
-    process: Child,
+    _server: Server,
     pub(crate) address: SocketAddr,
     _directory: TempDir,
-}
-
-impl Drop for Api {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
 }
 
 /// A file of the tests.
@@ -39,11 +32,9 @@ impl Api {
         };
         let arguments = arguments.iter().map(|argument| own(argument));
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null());
-        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        command.args(arguments);
         let api = Self {
-            process: process
-                .unwrap_or_else(|error| panic!("{error}: {program}; tests/run installs it")),
+            _server: Server::start(command.stderr(Stdio::null())),
             address: ([127, 0, 0, 1], port).into(),
             _directory: directory,
         };

@@ -13,7 +13,7 @@ use std::{fs, net::TcpStream, path::Path, process::Command, time::Instant};
 
 use self::responses::{announces_the_end, drops_what_an_api_would_believe};
 use super::{
-    Server, file,
+    file,
     gateways::{caddy, configure, envoy, haproxy, nginx, traefik},
     printed, read,
 };
@@ -22,6 +22,7 @@ use crate::support::{
     gate::Way,
     has,
     http::latin1,
+    program::Server,
     proxy::{Builder, Caller, Proxy},
     tls::Certificate,
     upstream::Seen,

@@ -7,10 +7,10 @@ use std::{fs, net::TcpStream, path::Path, process::Command};
 
 use rustix::process::Signal;
 
-use super::{Server, file, tool};
+use super::{file, tool};
 use crate::support::{
-    Call, Connection, PATIENCE, Proxy, Upstream, free_port, tls::Certificate, upstream::After,
-    within,
+    Call, Connection, PATIENCE, Proxy, Upstream, free_port, program::Server, tls::Certificate,
+    upstream::After, within,
 };
 
 const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

@@ -5,9 +5,9 @@
 
 use std::{fs, net::TcpStream, process::Command};
 
-use super::{Server, file, gateways::configure};
+use super::{file, gateways::configure};
 use crate::support::{
-    Call, PATIENCE, Proxy, Reply, Upstream, User, Visitor, free_port, legs::LOGIN,
+    Call, PATIENCE, Proxy, Reply, Upstream, User, Visitor, free_port, legs::LOGIN, program::Server,
     tls::Certificate, within,
 };
 

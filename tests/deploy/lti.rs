@@ -6,44 +6,40 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
+    process::Command,
 };
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    Consumer, Proxy, Upstream, browser::Browser, has, http::get, installed, proxy::Builder, until,
+    Consumer, Proxy, Upstream, browser::Browser, has, http::get, installed, program::Server,
+    proxy::Builder, until,
 };
 
 /// A script that serves, with the address that it names. It ends with the test.
 struct Script {
-    child: Child,
+    _server: Server,
     port: u16,
 }
 
 impl Script {
     #[track_caller]
     fn start(mut command: Command, settings: &Value) -> Self {
-        let command = command.arg(settings.to_string());
-        let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.arg(settings.to_string());
+        let mut server = Server::telling(&mut command);
         let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut output = BufReader::new(server.0.stdout.take().unwrap());
         output.read_line(&mut line).unwrap();
         let port = line.trim().strip_prefix("PORT ").map(str::parse);
         let port = port.unwrap_or_else(|| panic!("{line:?}")).unwrap();
-        Self { child, port }
+        Self {
+            _server: server,
+            port,
+        }
     }
 
     fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 

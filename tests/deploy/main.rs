@@ -25,7 +25,7 @@ mod traces;
 
 use std::{
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 /// A file of the project.
@@ -70,25 +70,4 @@ fn printed(command: &mut Command) -> String {
 /// A program that `tests/run` installs into `tests/.tools`.
 fn tool(name: &str) -> Command {
     Command::new(file("tests/.tools/venv/bin").join(name))
-}
-
-/// A server that ends with the test.
-struct Server(Child);
-
-impl Server {
-    fn start(command: &mut Command) -> Self {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null());
-        Self(
-            command
-                .spawn()
-                .unwrap_or_else(|error| panic!("{error}: {command:?}")),
-        )
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
 }

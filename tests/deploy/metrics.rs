@@ -11,10 +11,10 @@ use std::{
 
 use rustix::process::Signal;
 
-use super::{Server, file, printed, read};
+use super::{file, printed, read};
 use crate::support::{
     Call, PATIENCE, Proxy, Scene, Token, Upstream, free_port, http, legs::REQUEST_TOKEN,
-    proxy::Consumer, signer::encode, tls::Certificate, within,
+    program::Server, proxy::Consumer, signer::encode, tls::Certificate, within,
 };
 
 /// A proxy with a series of every metric.

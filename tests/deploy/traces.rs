@@ -4,21 +4,24 @@
 //! caller, and contains no query, secret or token. A failing collector loses only traces; over https its certificate is
 //! verified.
 
-use std::{
-    path::PathBuf,
-    process::{Child, Stdio},
-};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::{file, tool};
 use crate::support::{
-    Call, Proxy, Upstream, authority::Authority, free_port, gate::WAYS, has, program::Log,
-    proxy::Builder, until,
+    Call, Proxy, Upstream,
+    authority::Authority,
+    free_port,
+    gate::WAYS,
+    has,
+    program::{Log, Server},
+    proxy::Builder,
+    until,
 };
 
 struct Collector {
-    process: Child,
+    _server: Server,
     lines: Log,
     port: u16,
 }
@@ -29,11 +32,11 @@ impl Collector {
         command
             .arg(file("tests/deploy/collector.py"))
             .args(arguments);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = Log::read_from(process.stdout.take().unwrap());
+        let mut server = Server::telling(&mut command);
+        let lines = Log::read_from(server.0.stdout.take().unwrap());
         let port = lines.wait_for("its port", |line| line.parse().ok());
         Self {
-            process,
+            _server: server,
             lines,
             port,
         }
@@ -57,13 +60,6 @@ impl Collector {
             .iter()
             .filter(|span| span["ids"][0] == whole["ids"][0]);
         of_trace.cloned().collect()
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
     }
 }
 

@@ -12,10 +12,11 @@ use std::{
     thread,
 };
 
-use super::mariadb::{self, Running, query};
+use super::mariadb::{self, query};
 use crate::support::{
     Call, Connection, Consumer, Proxy, Token, User, installed,
     legs::{query_value, token_of},
+    program::Server,
     until,
 };
 
@@ -54,8 +55,8 @@ const WITH_CREDENTIALS: &str = "identity.forward_authorization = true";
 /// The living API, with its provider and its database.
 struct Library {
     directory: tempfile::TempDir,
-    _database: Running,
-    _api: Running,
+    _database: Server,
+    _api: Server,
     address: SocketAddr,
 }
 
@@ -70,22 +71,21 @@ impl Library {
         let tables = TABLES.replace("HASH", String::from_utf8(hash.stdout).unwrap().trim());
         query(directory.path(), &tables).expect("the tables");
         std::fs::write(at("reads"), "oauth").unwrap();
-        let mut api = Command::new(python)
-            .arg("-u")
-            .arg(installed("providers/python/legacy_api.py"))
-            .args([at("sql"), at("reads")])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(api.stdout.take().unwrap()).lines();
+        let mut api = Server::telling(
+            Command::new(python)
+                .arg("-u")
+                .arg(installed("providers/python/legacy_api.py"))
+                .args([at("sql"), at("reads")])
+                .stderr(Stdio::null()),
+        );
+        let mut lines = BufReader::new(api.0.stdout.take().unwrap()).lines();
         let port =
             lines.find_map(|line| Some(line.ok()?.strip_prefix("LISTENING ")?.parse().unwrap()));
         let address = SocketAddr::from(([127, 0, 0, 1], port.expect("the API listens")));
         Self {
             directory,
             _database: database,
-            _api: Running(api),
+            _api: api,
             address,
         }
     }

@@ -11,8 +11,11 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    providers::{mariadb::Running, stage::file},
-    support::{Call, Connection, Consumer, Proxy, free_port, http::try_open, installed, until},
+    providers::stage::file,
+    support::{
+        Call, Connection, Consumer, Proxy, free_port, http::try_open, installed, program::Server,
+        until,
+    },
 };
 
 /// A text of Keystone for which the test has another one.
@@ -73,15 +76,13 @@ fn walk(url: &str, guard: Option<&Proxy>) -> Vec<String> {
 fn a_copy_that_keystone_accepts_is_rejected_behind_the_guard() {
     let directory = tempfile::tempdir().unwrap();
     let log = std::fs::File::create(directory.path().join("log")).unwrap();
-    let mut keystone = Command::new(installed(".tools/keystone/bin/python"))
-        .arg(installed("providers/python/keystone/serve.py"))
-        .arg(directory.path())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(keystone.stdout.take().unwrap()).lines();
-    let keystone = Running(keystone);
+    let mut keystone = Server::telling(
+        Command::new(installed(".tools/keystone/bin/python"))
+            .arg(installed("providers/python/keystone/serve.py"))
+            .arg(directory.path())
+            .stderr(log),
+    );
+    let mut lines = BufReader::new(keystone.0.stdout.take().unwrap()).lines();
     let port = lines.find_map(|line| line.ok()?.strip_prefix("LISTENING ").map(str::to_owned));
     let log = || std::fs::read_to_string(directory.path().join("log"));
     let port = port.unwrap_or_else(|| panic!("{:?}", log()));
@@ -116,13 +117,12 @@ fn a_copy_that_keystone_accepts_is_rejected_behind_the_guard() {
 fn what_pecl_reads_as_credentials_passes_its_guard_once() {
     let port = free_port();
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    let php = Command::new("php")
-        .args(["-S", &address.to_string()])
-        .arg(installed("providers/php/oauth_provider.php"))
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let _php = Running(php);
+    let _php = Server::start(
+        Command::new("php")
+            .args(["-S", &address.to_string()])
+            .arg(installed("providers/php/oauth_provider.php"))
+            .stderr(Stdio::null()),
+    );
     until("PHP listens", || try_open(address).is_ok());
     let guard = guard("service.role = 'guard'", &format!("http://{address}"));
     let shop = Consumer::new("shop", "consumersecret");

@@ -6,13 +6,13 @@
 use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
-use super::mariadb::{self, Running, query};
+use super::mariadb::{self, query};
 use crate::support::{
     Call, Consumer, Proxy, Token, Upstream, application::looked_up_at, free_port, has, installed,
-    until,
+    program::Server, until,
 };
 
 /// The secret of the lookup, and the key by which Magento encrypts.
@@ -70,7 +70,7 @@ fn endpoint(name: &str, directory: &Path) -> PathBuf {
 }
 
 /// Starts an endpoint; returns its port.
-fn started(kind: &str, file: &Path, directory: &Path) -> (Running, u16) {
+fn started(kind: &str, file: &Path, directory: &Path) -> (Server, u16) {
     let (socket, secret) = (directory.join("sql"), directory.join("lookup.secret"));
     std::fs::write(&secret, SECRET).unwrap();
     let mut command = match kind {
@@ -85,26 +85,22 @@ fn started(kind: &str, file: &Path, directory: &Path) -> (Running, u16) {
     if kind == "php" {
         let port = free_port();
         let listen = format!("127.0.0.1:{port}");
-        let child = command.args(["-S", &listen]).arg(file).spawn().unwrap();
+        let server = Server::start(command.args(["-S", &listen]).arg(file));
         until("PHP listens", || {
             std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
-        return (Running(child), port);
+        return (server, port);
     }
-    let mut child = command
-        .arg("-u")
-        .arg(installed("providers/python/serve_lookup.py"))
-        .args([Path::new(kind), file, &socket])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut server = Server::telling(
+        command
+            .arg("-u")
+            .arg(installed("providers/python/serve_lookup.py"))
+            .args([Path::new(kind), file, &socket]),
+    );
+    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
     let port = lines.find_map(|line| line.ok()?.strip_prefix("LISTENING ")?.parse().ok());
     let log = || std::fs::read_to_string(directory.join("endpoint.log"));
-    (
-        Running(child),
-        port.unwrap_or_else(|| panic!("{:?}", log())),
-    )
+    (server, port.unwrap_or_else(|| panic!("{:?}", log())))
 }
 
 #[test]

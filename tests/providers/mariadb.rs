@@ -1,25 +1,12 @@
 //! A MariaDB of a test.
 
-use std::{
-    path::Path,
-    process::{Child, Command},
-};
+use std::{path::Path, process::Command};
 
-use crate::support::until;
-
-/// Ends with the test.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::support::{program::Server, until};
 
 /// Starts a MariaDB whose data and socket (`sql`) are in `directory`. Its temporary tables are there too: a MariaDB that starts
 /// removes those of all others in its TMPDIR.
-pub(crate) fn start(directory: &Path) -> Running {
+pub(crate) fn start(directory: &Path) -> Server {
     let at = |name: &str| directory.join(name);
     let account = Command::new("id").arg("-un").output().unwrap().stdout;
     let user = format!("--user={}", String::from_utf8(account).unwrap().trim());
@@ -38,13 +25,12 @@ pub(crate) fn start(directory: &Path) -> Running {
     assert!(made.status.success(), "{made:?}");
     let socket = format!("--socket={}", at("sql").display());
     let log = std::fs::File::create(at("log")).unwrap();
-    let database = Command::new("mariadbd")
+    let mut server = Command::new("mariadbd");
+    server
         .env("TMPDIR", directory)
         .args(["--no-defaults", &data, &user, &socket, "--skip-networking"])
-        .stderr(log)
-        .spawn()
-        .unwrap();
-    let database = Running(database);
+        .stderr(log);
+    let database = Server::start(&mut server);
     until("the MariaDB answers", || {
         query(directory, "SELECT 1").is_some()
     });

@@ -81,6 +81,36 @@ pub fn ended(child: Child) -> Ended {
     }
 }
 
+/// A server that ends with the test.
+pub struct Server(pub Child);
+
+impl Server {
+    #[track_caller]
+    pub fn start(command: &mut Command) -> Self {
+        Self::spawn(command.stdout(Stdio::null()))
+    }
+
+    /// One that says on its standard output where it listens.
+    #[track_caller]
+    pub fn telling(command: &mut Command) -> Self {
+        Self::spawn(command.stdout(Stdio::piped()))
+    }
+
+    #[track_caller]
+    fn spawn(command: &mut Command) -> Self {
+        let child = command.stdin(Stdio::null()).spawn();
+        Self(child.unwrap_or_else(|error| panic!("{error}: {command:?}; tests/run installs it")))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A test may be failing right now.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
 /// The standard error of the program until now.
 #[derive(Clone, Default)]
 pub struct Log(Arc<(Mutex<Vec<String>>, Condvar)>);

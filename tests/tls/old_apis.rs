@@ -7,7 +7,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use tempfile::TempDir;
@@ -16,6 +16,7 @@ use crate::support::{
     Call, Proxy, Upstream,
     authority::{Authority, Good},
     has,
+    program::Server,
     proxy::Builder,
 };
 
@@ -39,7 +40,7 @@ fn done(directory: &Path, words: &str) {
 
 /// An API that openssl serves, ended when this is dropped.
 struct Api {
-    child: Child,
+    _server: Server,
     port: String,
     directory: TempDir,
 }
@@ -88,12 +89,8 @@ impl Api {
         let words =
             format!("s_server -accept 127.0.0.1:0 -www -cert api.pem -key key.pem {options}");
         let mut server = openssl(directory.path(), words.trim_end());
-        let server = server
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = server.spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut server = Server::telling(server.stderr(Stdio::null()));
+        let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
         let port = lines.find_map(|line| {
             let line = line.unwrap();
             let address = line.strip_prefix("ACCEPT ")?;
@@ -101,7 +98,7 @@ impl Api {
         });
         std::thread::spawn(move || lines.for_each(drop));
         Self {
-            child,
+            _server: server,
             port: port.expect("s_server listens"),
             directory,
         }
@@ -114,13 +111,6 @@ impl Api {
             "upstream.tls.ca = '{}'\noperation = [{{ path = '/{{*rest}}', access = ['anonymous'] }}]",
             ca.display()
         ))
-    }
-}
-
-impl Drop for Api {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 

@@ -6,13 +6,13 @@
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use tempfile::TempDir;
 
 use crate::support::{
-    Call, Postgres, Proxy, Token, Upstream, free_port, has, proxy::Builder, until,
+    Call, Postgres, Proxy, Token, Upstream, free_port, has, program::Server, proxy::Builder, until,
 };
 
 fn on(api: &Upstream, url: &str) -> Builder {
@@ -66,7 +66,7 @@ fn a_database_whose_encoding_lacks_characters_is_refused() {
 
 /// PgBouncer in front of a server, ended when this is dropped.
 struct Pooler {
-    child: Child,
+    _server: Server,
     port: u16,
     _directory: TempDir,
 }
@@ -90,16 +90,13 @@ impl Pooler {
         if rustix::process::geteuid().is_root() {
             command.args(["-u", "postgres"]);
         }
-        command
-            .arg(at("ini"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let child = command.spawn().expect("tests/run installs pgbouncer");
+        command.arg(at("ini")).stderr(Stdio::null());
+        let server = Server::start(&mut command);
         until("the pooler listens", || {
             std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         Self {
-            child,
+            _server: server,
             port,
             _directory: directory,
         }
@@ -108,13 +105,6 @@ impl Pooler {
     fn url(&self, url: &str) -> String {
         let database = url.split(['/', '?']).nth(3).unwrap();
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
-    }
-}
-
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 
