@@ -788,7 +788,7 @@ fn a_password_that_has_to_change_is_not_settled_by_an_import() {
         members.extend(given.as_object().unwrap().clone());
         let file = format!("{{\"kind\":\"export\",\"version\":1}}\n{line}\n");
         workspace
-            .run_with(&format!("import - {options}"), &file)
+            .run_with(format!("import - {options}").trim_end(), &file)
             .done();
         workspace.json("user show alice")["must_change_password"].clone()
     };
