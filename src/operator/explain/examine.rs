@@ -1,8 +1,8 @@
 //! Compares a signature with what the server accepts, and looks for the mistake in a wrong one.
 //!
 //! The server's own code decides what it accepts:
-//! [`VerifyRules::check_signature`](crate::request::verify::VerifyRules::check_signature) and
-//! [`VerifyRules::rejections`](crate::request::verify::VerifyRules::rejections).
+//! [`SignedCall::check_signature`](crate::request::verify::SignedCall::check_signature) and
+//! [`SignedCall::rejections`](crate::request::verify::SignedCall::rejections).
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::{
     request::{
         parse::signed::SignedRequest,
         verify::{
-            Credential, Proof, Purpose, RequestTokenCredentials, SignatureCheck, VerifyRejection,
+            Credential, Proof, Purpose, RequestTokenCredentials, SignatureCheck, SignedCall,
+            VerifyRejection,
         },
     },
 };
@@ -167,10 +168,18 @@ impl<'c> ServerCall<'c> {
         }
     }
 
+    fn call(&self) -> SignedCall<'_> {
+        SignedCall {
+            rules: &self.server.rules.verify,
+            purpose: self.purpose,
+            request: &self.signed,
+            now: self.server.now,
+        }
+    }
+
     /// The check of the signature alone; `None`: the server has no credentials for the call.
     pub(super) fn signature(&self) -> Option<SignatureCheck> {
-        let (rules, credential) = (&self.server.rules.verify, self.credential.as_ref()?);
-        Some(rules.check_signature(self.purpose, &self.signed, credential, self.server.now))
+        Some(self.call().check_signature(self.credential.as_ref()?))
     }
 
     /// All other reasons for which the verification rejects the call; `proof` is that of the signature, if it holds.
@@ -191,15 +200,7 @@ impl<'c> ServerCall<'c> {
         ];
         let alone = Credential::Consumer(Arc::clone(&self.consumer));
         let credential = self.credential.as_ref().unwrap_or(&alone);
-        let rules = &server.rules.verify;
-        rules.rejections(
-            self.purpose,
-            &self.signed,
-            credential,
-            server.now,
-            waited,
-            values,
-        )
+        self.call().rejections(credential, waited, values)
     }
 }
 

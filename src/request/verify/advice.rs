@@ -17,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{ComparedTexts, Credential, Purpose, VerifyRules, proof};
+use super::{ComparedTexts, Credential, Purpose, SignedCall, VerifyRules};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
@@ -167,13 +167,11 @@ impl Adviser {
     #[cold]
     pub(super) async fn advise(
         &self,
-        rules: &VerifyRules,
-        purpose: Purpose,
-        request: &SignedRequest<'_>,
+        call: SignedCall<'_>,
         unread: Option<UnreadBody<'_>>,
         credential: &Credential,
-        now: UnixTime,
     ) -> Advised {
+        let SignedCall { rules, request, .. } = call;
         if rules.signature.advice == Advice::Off {
             return Advised::default();
         }
@@ -194,11 +192,11 @@ impl Adviser {
             _ => request.body.filter(|_| !is_form),
         };
         let body = body.unwrap_or_default();
-        let call = || WrongCall {
-            attempts: attempts(rules, request, body, credential, now),
-            signed: DetachedCall::new(rules, purpose, request, credential, now),
+        let wrong = || WrongCall {
+            attempts: attempts(call, body, credential),
+            signed: DetachedCall::new(call, credential),
         };
-        let (found, needs) = self.examine(call).await;
+        let (found, needs) = self.examine(wrong).await;
         let advice = match &found {
             Ok(Found { mistake, by: 0, .. }) => mistake.advice().to_owned(),
             Ok(Found { mistake, .. }) => format!("{}; {BY_PREVIOUS}", mistake.advice()),
@@ -297,13 +295,8 @@ struct DetachedCall {
 }
 
 impl DetachedCall {
-    fn new(
-        rules: &VerifyRules,
-        purpose: Purpose,
-        request: &SignedRequest<'_>,
-        credential: &Credential,
-        now: UnixTime,
-    ) -> Self {
+    fn new(call: SignedCall<'_>, credential: &Credential) -> Self {
+        let SignedCall { rules, request, .. } = call;
         Self {
             rules: VerifyRules {
                 signature: rules.signature,
@@ -311,14 +304,14 @@ impl DetachedCall {
                 other_urls: Vec::new(),
                 token_paths: Vec::new(),
             },
-            purpose,
+            purpose: call.purpose,
             method: request.method.to_vec(),
             url: request.url.clone(),
             path: request.path.to_vec(),
             parameters: request.parameters.clone(),
             is_described: request.is_described,
             credential: credential.into(),
-            now,
+            now: call.now,
         }
     }
 
@@ -344,7 +337,13 @@ impl DetachedCall {
             window: None,
         };
         let credential = self.credential.into();
-        proof::needed_deviation(rules, purpose, &request, &credential, self.now, may_go_on)
+        let call = SignedCall {
+            rules,
+            purpose,
+            request: &request,
+            now: self.now,
+        };
+        call.needed_deviation(&credential, may_go_on)
     }
 }
 
@@ -395,13 +394,13 @@ fn bytes_if_small(request: &SignedRequest<'_>) -> Option<usize> {
 }
 
 /// The request as signed with the consumer's secret, and during a grace also with the previous one.
-fn attempts(
-    rules: &VerifyRules,
-    request: &SignedRequest<'_>,
-    body: &[u8],
-    credential: &Credential,
-    now: UnixTime,
-) -> Vec<WrongSignature> {
+fn attempts(call: SignedCall<'_>, body: &[u8], credential: &Credential) -> Vec<WrongSignature> {
+    let SignedCall {
+        rules,
+        request,
+        now,
+        ..
+    } = call;
     let consumer = credential.consumer();
     let previous = consumer.previous_secret.as_ref();
     let expired = previous.filter(|(_, until)| now >= *until);

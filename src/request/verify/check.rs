@@ -5,19 +5,19 @@
 use std::pin::Pin;
 
 use super::{
-    Credential, Purpose, UnreadBody, Verified, Verifier, VerifyError, VerifyRejection, VerifyRules,
+    Credential, UnreadBody, Verified, Verifier, VerifyError, VerifyRejection,
     advice::Advised,
-    proof::{self, Proof},
+    proof::{Proof, SignedCall},
     skew::skew,
 };
 use crate::{
-    base::{clock::UnixTime, cold, findings::First},
+    base::{cold, findings::First},
     oauth::{Credentials, Deviation, diagnosis::Mistake},
     records::{
         credentials::LookupTime,
         nonce::{Elsewhere, NonceFault, NonceUse},
     },
-    request::{parse::signed::SignedRequest, verify::proof::credential::is_idle},
+    request::verify::proof::credential::is_idle,
     telemetry::calls::facts::SenderProof,
 };
 
@@ -57,23 +57,18 @@ impl<'v> Verification<'v> {
 #[derive(Clone, Copy)]
 pub(super) struct Check<'v> {
     pub(super) verifier: &'v Verifier,
-    pub(super) rules: &'v VerifyRules,
-    pub(super) purpose: Purpose,
-    pub(super) request: &'v SignedRequest<'v>,
-    pub(super) now: UnixTime,
+    pub(super) call: SignedCall<'v>,
 }
 
 impl<'v> Check<'v> {
     /// All of it: timestamp, credentials, and then as [`Self::of`].
     pub(super) fn run(self, unread: Option<UnreadBody<'v>>) -> Verification<'v> {
-        let Self {
-            verifier, request, ..
-        } = self;
+        let (verifier, SignedCall { request, now, .. }) = (self.verifier, self.call);
         let (named, window) = (&request.credentials, request.window);
-        if let Err(outside) = verifier.check_timestamp(self.rules, window, named, self.now) {
+        if let Err(outside) = verifier.check_timestamp(self.call.rules, window, named, now) {
             return Verification::rejected(async move { self.reject_timestamp(outside).await });
         }
-        let moment = verifier.credentials.moment(self.now);
+        let moment = verifier.credentials.moment(now);
         match self.at_hand(moment) {
             Some(access) => self.of(Credential::AccessToken(access), None, unread),
             None => Verification::Waits(cold::boxed(async move {
@@ -93,14 +88,8 @@ impl<'v> Check<'v> {
         loaded: Option<LookupTime>,
         unread: Option<UnreadBody<'v>>,
     ) -> Verification<'v> {
-        let Self {
-            verifier,
-            rules,
-            purpose,
-            request,
-            now,
-        } = self;
-        let signature = match proof::prove_by_owner(rules, purpose, request, &credential, now) {
+        let SignedCall { rules, now, .. } = self.call;
+        let signature = match self.call.prove_by_owner(&credential) {
             Ok(Some(signature)) => signature,
             Ok(None) => {
                 let advising = async move { self.advise_on_wrong(unread, &credential).await };
@@ -109,7 +98,7 @@ impl<'v> Check<'v> {
             Err(rejection) => return Verification::Ended(Err(rejection.into())),
         };
         if let (Credential::AccessToken(access), Some(moment)) = (&credential, loaded) {
-            verifier.credentials.keep_at_hand(access, moment);
+            self.verifier.credentials.keep_at_hand(access, moment);
         }
         let is_idle = match &credential {
             Credential::AccessToken(access) => is_idle(rules, access, now),
@@ -139,16 +128,7 @@ impl<'v> Check<'v> {
         unread: Option<UnreadBody<'_>>,
         credential: &Credential,
     ) -> VerifyError {
-        let Self {
-            verifier,
-            rules,
-            purpose,
-            request,
-            now,
-        } = *self;
-        let advising = verifier
-            .adviser
-            .advise(rules, purpose, request, unread, credential, now);
+        let advising = (self.verifier.adviser).advise(self.call, unread, credential);
         let Advised {
             advice,
             diagnosis,
@@ -176,7 +156,8 @@ impl<'v> Check<'v> {
     /// Checks the body hash, and records the nonce in this process: of several requests with the same one, one succeeds. With a
     /// shared window it has to be recorded there too.
     fn record(&self) -> Result<Option<Elsewhere<'v>>, VerifyError> {
-        self.request.check_body()?;
+        let SignedCall { request, now, .. } = self.call;
+        request.check_body()?;
         let nonces = &self.verifier.nonces;
         // Another process may serve by now, and changes of the store are no longer followed here.
         if nonces.window().is_closed() {
@@ -187,7 +168,7 @@ impl<'v> Check<'v> {
             token,
             freshness,
             ..
-        } = &self.request.credentials;
+        } = &request.credentials;
         let Some(freshness) = freshness else {
             // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
             return Ok(None);
@@ -198,22 +179,17 @@ impl<'v> Check<'v> {
             token: token.unwrap_or_default(),
             nonce: freshness.nonce.as_bytes(),
         };
-        Ok(nonces.record_here(self.now, nonce)?)
+        Ok(nonces.record_here(now, nonce)?)
     }
 
     /// Checks the states of credentials whose signature holds and whose nonce is recorded, and notes their use.
     fn accept(self, credential: Credential, signature: Proof) -> Result<Verified, VerifyError> {
-        let Self {
-            verifier,
-            rules,
-            purpose,
-            request,
-            now,
-        } = self;
+        let Self { verifier, call } = self;
+        let (request, now) = (call.request, call.now);
         let values = |name: &[u8]| signature.values(request.parameters, name);
         let signed = (request.parameters, values);
         credential.check_address(request.own_address)?;
-        rules.check_rights(purpose, &credential, now, signed, &mut First)?;
+        (call.rules).check_rights(call.purpose, &credential, now, signed, &mut First)?;
         if let Credential::AccessToken(access) = &credential {
             verifier.credentials.touch(access, now, request.caller);
         }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use super::{
-    Credential, Purpose, RequestTokenCredentials, Verifier, VerifyError, VerifyRejection,
-    VerifyRules, check::Check, proof,
+    Credential, Purpose, RequestTokenCredentials, SignedCall, Verifier, VerifyError,
+    VerifyRejection, check::Check,
 };
 use crate::{
     base::cold,
     oauth::{Credentials, Parameters},
     records::credentials::{AccessCredentials, ConsumerCredentials, LocalAccess, LookupTime},
-    request::parse::signed::SignedRequest,
 };
 
 impl Verifier {
@@ -78,22 +77,18 @@ impl Verifier {
     /// Spends as much time as a wrong signature would, so that timing does not reveal whether a consumer or token exists.
     #[cold]
     #[inline(never)]
-    pub(super) fn spend_on_unknown(
-        &self,
-        rules: &VerifyRules,
-        purpose: Purpose,
-        request: &SignedRequest<'_>,
-    ) {
-        let dummy = self.credentials.dummy();
-        std::hint::black_box(proof::try_dummy(rules, purpose, request, dummy));
+    pub(super) fn spend_on_unknown(&self, call: &SignedCall<'_>) {
+        std::hint::black_box(call.try_dummy(self.credentials.dummy()));
     }
 }
 
 impl<'v> Check<'v> {
     /// The access token that the call names, if this thread has just verified another call with it.
     pub(super) fn at_hand(&self, moment: LookupTime) -> Option<LocalAccess> {
-        let named = &self.request.credentials;
-        let token = named.token.filter(|_| self.purpose.takes_access_token())?;
+        let named = &self.call.request.credentials;
+        let token = named
+            .token
+            .filter(|_| self.call.purpose.takes_access_token())?;
         let access = self.verifier.credentials.at_hand(token, moment)?;
         is_of(named.consumer_key, &access).then_some(access)
     }
@@ -103,11 +98,10 @@ impl<'v> Check<'v> {
     /// # Errors
     /// As [`Verifier::find`], and [`VerifyRejection::RequestTokenHere`].
     pub(super) async fn load(&self) -> Result<Credential, VerifyError> {
-        let finding = self
-            .verifier
-            .find(self.purpose, &self.request.credentials)
-            .await;
-        match finding {
+        let SignedCall {
+            purpose, request, ..
+        } = self.call;
+        match self.verifier.find(purpose, &request.credentials).await {
             Err(VerifyError::Rejection(unknown)) => {
                 Err(match cold::boxed(self.is_by_request_token()).await {
                     true => VerifyRejection::RequestTokenHere,
@@ -123,16 +117,11 @@ impl<'v> Check<'v> {
     /// Only its owner learns it, and only some calls in a second are looked at. One signature is computed whatever was found, so
     /// the time does not tell whether a consumer or a token exists.
     async fn is_by_request_token(&self) -> bool {
-        let Self {
-            verifier,
-            rules,
-            purpose,
-            request,
-            now,
-        } = *self;
-        let named = &request.credentials;
-        let is_examined =
-            purpose.takes_access_token() && named.token.is_some() && verifier.skews.may_verify(now);
+        let (verifier, call) = (self.verifier, &self.call);
+        let named = &call.request.credentials;
+        let is_examined = call.purpose.takes_access_token()
+            && named.token.is_some()
+            && verifier.skews.may_verify(call.now);
         let found = match is_examined {
             true => verifier
                 .find_request_token(named.consumer_key, named.token)
@@ -141,12 +130,11 @@ impl<'v> Check<'v> {
             false => None,
         };
         let Some(credential) = found else {
-            verifier.spend_on_unknown(rules, purpose, request);
+            verifier.spend_on_unknown(call);
             return false;
         };
         let accept = credential.consumer().accept;
-        let proved = proof::prove(rules, purpose, request, &credential, accept.into(), now);
-        matches!(proved, Ok(Some(_)))
+        matches!(call.prove(&credential, accept.into()), Ok(Some(_)))
     }
 
     /// Reads a token from the store again: another process may have used it.

@@ -27,7 +27,7 @@ pub use self::{
     bearer::BearerRequest,
     check::Verification,
     error::{ComparedTexts, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
-    proof::{Proof, SignatureCheck},
+    proof::{Proof, SignatureCheck, SignedCall},
     rules::VerifyRules,
 };
 pub use crate::request::verify::proof::{
@@ -107,14 +107,14 @@ impl Verifier {
         request: &'v SignedRequest<'v>,
         unread: Option<UnreadBody<'v>>,
     ) -> Verification<'v> {
-        let check = Check {
-            verifier: self,
+        let call = SignedCall {
             rules,
             purpose,
             request,
             now: self.clock.now(),
         };
-        check.run(unread)
+        let verifier = self;
+        Check { verifier, call }.run(unread)
     }
 
     /// Rejects a call by its head alone, before its form is read: for a timestamp outside the window, or for

@@ -68,28 +68,6 @@ impl Candidate<'_> {
     }
 }
 
-/// Proves the signature, and rejects the secret of a consumer that may only sign by RSA.
-///
-/// # Errors
-/// As [`prove`], and [`VerifyRejection::SignatureWrong`] for a right signature by such a secret.
-pub(super) fn prove_by_owner(
-    rules: &VerifyRules,
-    purpose: Purpose,
-    request: &SignedRequest<'_>,
-    credential: &Credential,
-    now: UnixTime,
-) -> Result<Option<Proof>, VerifyRejection> {
-    let (consumer, accept) = (credential.consumer(), credential.consumer().accept);
-    let Some(mut proof) = prove(rules, purpose, request, credential, accept.into(), now)? else {
-        return Ok(None);
-    };
-    let method = request.credentials.signature_method;
-    rules.check_key(method, consumer, proof.secret)?;
-    // The record may be read again later; what it allowed until now decides what was left unsigned.
-    proof.deviations = proof.deviations.and(accept);
-    Ok(Some(proof))
-}
-
 /// The deviations from RFC 5849 with which a signature is tried.
 #[derive(Clone, Copy)]
 pub(super) struct Tried {
@@ -108,79 +86,6 @@ impl From<DeviationSet> for Tried {
     }
 }
 
-/// Proves the signature with one of the credentials' keys; `None`: it is wrong.
-pub(super) fn prove(
-    rules: &VerifyRules,
-    purpose: Purpose,
-    request: &SignedRequest<'_>,
-    credential: &Credential,
-    tried: Tried,
-    now: UnixTime,
-) -> Result<Option<Proof>, VerifyRejection> {
-    let accept = tried.accept;
-    let method = request.credentials.signature_method;
-    request.check_transport()?;
-    let consumer = credential.consumer();
-    let rsa = consumer.rsa.as_deref();
-    let selections = purpose.selections(rules, consumer.dialect);
-    let sets = &*deviation_sets(purpose, request, accept);
-    let sets = (sets, tried.needed);
-    Ok(match credential {
-        Credential::AccessToken(access) => {
-            let is_empty_accepted =
-                method == SignatureMethod::Plaintext && accept.contains(Deviation::EmptySecret);
-            let keys = access.keys(now).map(Candidate::from);
-            let keys = keys.map(|candidate| match candidate.key.consumer_secret {
-                [] if is_empty_accepted => candidate.by(Deviation::EmptySecret),
-                _ => candidate,
-            });
-            try_keys(request, keys, rsa, selections, sets)
-        }
-        Credential::Application(consumer) => {
-            let deviation = Deviation::KeyWithoutAmpersand;
-            let alone = consumer.keys_alone(now).map(Candidate::from);
-            let alone = alone.filter(|_| accept.contains(deviation));
-            let alone = alone.map(|candidate| candidate.by(deviation));
-            let keys = consumer.keys(now).map(Candidate::from);
-            try_keys(request, keys.chain(alone), rsa, selections, sets)
-        }
-        Credential::Consumer(consumer) => {
-            let alone = consumer.keys_alone(now);
-            let alone = alone.filter(|_| rules.signature.accept_description);
-            let keys = consumer.keys(now).chain(alone).map(Candidate::from);
-            try_keys(request, keys, rsa, selections, sets)
-        }
-        Credential::RequestToken(signer) => {
-            let joined = |(age, secret)| (age, SigningKey::new(secret, &signer.token.secret));
-            let keys: Vec<(SecretAge, SigningKey)> = consumer.secrets(now).map(joined).collect();
-            let keys = keys.iter().map(|(age, key)| (*age, key.into()).into());
-            try_keys(request, keys, rsa, selections, sets)
-        }
-        Credential::Bearer(_) => None,
-    })
-}
-
-/// The deviations in the base string with which it may have been signed, none of them first.
-fn deviation_sets(
-    purpose: Purpose,
-    request: &SignedRequest<'_>,
-    accept: DeviationSet,
-) -> Cow<'static, [DeviationSet]> {
-    let is_token_call = matches!(purpose, Purpose::RequestToken | Purpose::AccessToken);
-    let accept = match request.is_described {
-        true => accept.without(Deviation::RepeatsOnce),
-        // Libraries that keep parameters in a map sign once what they send in two places. Nothing is left unsigned.
-        false if is_token_call && request.parameters.has_equal_copies() => {
-            accept.with(Deviation::RepeatsOnce)
-        }
-        false => accept,
-    };
-    match request.parameters.deviations_in_text(accept) {
-        DeviationSet::NONE => Cow::Borrowed(&[DeviationSet::NONE]),
-        applicable => Cow::Owned(applicable.subsets().collect()),
-    }
-}
-
 /// The result of a check of the signature alone.
 #[derive(Debug)]
 pub enum SignatureCheck {
@@ -192,85 +97,178 @@ pub enum SignatureCheck {
     Wrong,
 }
 
-impl VerifyRules {
-    /// Checks the signature alone, as [`Verifier::verify`](super::Verifier::verify) does; the other steps are those of
-    /// [`VerifyRules::rejections`].
-    pub fn check_signature(
+/// A signed call with all that decides whether its signature holds, but for the keys.
+#[derive(Clone, Copy)]
+pub struct SignedCall<'c> {
+    /// The rules.
+    pub rules: &'c VerifyRules,
+    /// Its purpose.
+    pub purpose: Purpose,
+    /// The request.
+    pub request: &'c SignedRequest<'c>,
+    /// The time of the check.
+    pub now: UnixTime,
+}
+
+impl SignedCall<'_> {
+    /// Proves the signature, and rejects the secret of a consumer that may only sign by RSA.
+    ///
+    /// # Errors
+    /// As [`Self::prove`], and [`VerifyRejection::SignatureWrong`] for a right signature by such a secret.
+    pub(super) fn prove_by_owner(
         &self,
-        purpose: Purpose,
-        request: &SignedRequest<'_>,
         credential: &Credential,
-        now: UnixTime,
-    ) -> SignatureCheck {
+    ) -> Result<Option<Proof>, VerifyRejection> {
+        let (consumer, accept) = (credential.consumer(), credential.consumer().accept);
+        let Some(mut proof) = self.prove(credential, accept.into())? else {
+            return Ok(None);
+        };
+        let method = self.request.credentials.signature_method;
+        self.rules.check_key(method, consumer, proof.secret)?;
+        // The record may be read again later; what it allowed until now decides what was left unsigned.
+        proof.deviations = proof.deviations.and(accept);
+        Ok(Some(proof))
+    }
+
+    /// Proves the signature with one of the credentials' keys; `None`: it is wrong.
+    pub(super) fn prove(
+        &self,
+        credential: &Credential,
+        tried: Tried,
+    ) -> Result<Option<Proof>, VerifyRejection> {
+        let Self {
+            rules,
+            purpose,
+            request,
+            now,
+        } = *self;
+        let accept = tried.accept;
+        let method = request.credentials.signature_method;
+        request.check_transport()?;
+        let consumer = credential.consumer();
+        let rsa = consumer.rsa.as_deref();
+        let selections = purpose.selections(rules, consumer.dialect);
+        let sets = &*self.deviation_sets(accept);
+        let sets = (sets, tried.needed);
+        Ok(match credential {
+            Credential::AccessToken(access) => {
+                let is_empty_accepted =
+                    method == SignatureMethod::Plaintext && accept.contains(Deviation::EmptySecret);
+                let keys = access.keys(now).map(Candidate::from);
+                let keys = keys.map(|candidate| match candidate.key.consumer_secret {
+                    [] if is_empty_accepted => candidate.by(Deviation::EmptySecret),
+                    _ => candidate,
+                });
+                try_keys(request, keys, rsa, selections, sets)
+            }
+            Credential::Application(consumer) => {
+                let deviation = Deviation::KeyWithoutAmpersand;
+                let alone = consumer.keys_alone(now).map(Candidate::from);
+                let alone = alone.filter(|_| accept.contains(deviation));
+                let alone = alone.map(|candidate| candidate.by(deviation));
+                let keys = consumer.keys(now).map(Candidate::from);
+                try_keys(request, keys.chain(alone), rsa, selections, sets)
+            }
+            Credential::Consumer(consumer) => {
+                let alone = consumer.keys_alone(now);
+                let alone = alone.filter(|_| rules.signature.accept_description);
+                let keys = consumer.keys(now).chain(alone).map(Candidate::from);
+                try_keys(request, keys, rsa, selections, sets)
+            }
+            Credential::RequestToken(signer) => {
+                let joined = |(age, secret)| (age, SigningKey::new(secret, &signer.token.secret));
+                let keys: Vec<(SecretAge, SigningKey)> =
+                    consumer.secrets(now).map(joined).collect();
+                let keys = keys.iter().map(|(age, key)| (*age, key.into()).into());
+                try_keys(request, keys, rsa, selections, sets)
+            }
+            Credential::Bearer(_) => None,
+        })
+    }
+
+    /// The deviations in the base string with which it may have been signed, none of them first.
+    fn deviation_sets(&self, accept: DeviationSet) -> Cow<'static, [DeviationSet]> {
+        let request = self.request;
+        let is_token_call = matches!(self.purpose, Purpose::RequestToken | Purpose::AccessToken);
+        let accept = match request.is_described {
+            true => accept.without(Deviation::RepeatsOnce),
+            // Libraries that keep parameters in a map sign once what they send in two places. Nothing is left unsigned.
+            false if is_token_call && request.parameters.has_equal_copies() => {
+                accept.with(Deviation::RepeatsOnce)
+            }
+            false => accept,
+        };
+        match request.parameters.deviations_in_text(accept) {
+            DeviationSet::NONE => Cow::Borrowed(&[DeviationSet::NONE]),
+            applicable => Cow::Owned(applicable.subsets().collect()),
+        }
+    }
+
+    /// Checks the signature alone, as [`Verifier::verify`](super::Verifier::verify) does; the other steps are those of
+    /// [`Self::rejections`].
+    pub fn check_signature(self, credential: &Credential) -> SignatureCheck {
         let accept = credential.consumer().accept;
         let request = &SignedRequest {
             secure: true,
-            ..*request
+            ..*self.request
         };
-        match prove(self, purpose, request, credential, accept.into(), now) {
+        let call = SignedCall { request, ..self };
+        match call.prove(credential, accept.into()) {
             Ok(Some(mut proof)) => {
                 proof.deviations = proof.deviations.and(accept);
                 SignatureCheck::Holds(proof)
             }
-            Ok(None) | Err(_) => {
-                needed_deviation(self, purpose, request, credential, now, &|| true)
-                    .map_or(SignatureCheck::Wrong, SignatureCheck::Needs)
-            }
+            Ok(None) | Err(_) => call
+                .needed_deviation(credential, &|| true)
+                .map_or(SignatureCheck::Wrong, SignatureCheck::Needs),
         }
     }
-}
 
-/// The deviation that the consumer is not allowed and with which the signature holds, if it is found while `may_go_on`.
-/// Those that change neither the text nor the key of this request are not tried, and neither is what was tried without
-/// them.
-#[cold]
-pub(super) fn needed_deviation(
-    rules: &VerifyRules,
-    purpose: Purpose,
-    request: &SignedRequest<'_>,
-    credential: &Credential,
-    now: UnixTime,
-    may_go_on: &dyn Fn() -> bool,
-) -> Option<Deviation> {
-    let accept = credential.consumer().accept;
-    let mut others = Deviation::ALL.iter().copied();
-    others.find(|&deviation| {
-        let proof = || {
-            let tried = Tried {
-                accept: accept.with(deviation),
-                needed: Some(deviation),
+    /// The deviation that the consumer is not allowed and with which the signature holds, if it is found while `may_go_on`.
+    /// Those that change neither the text nor the key of this request are not tried, and neither is what was tried without
+    /// them.
+    #[cold]
+    pub(super) fn needed_deviation(
+        &self,
+        credential: &Credential,
+        may_go_on: &dyn Fn() -> bool,
+    ) -> Option<Deviation> {
+        let request = self.request;
+        let accept = credential.consumer().accept;
+        let mut others = Deviation::ALL.iter().copied();
+        others.find(|&deviation| {
+            let proof = || {
+                let tried = Tried {
+                    accept: accept.with(deviation),
+                    needed: Some(deviation),
+                };
+                self.prove(credential, tried)
             };
-            prove(rules, purpose, request, credential, tried, now)
-        };
-        let alone = DeviationSet::NONE.with(deviation);
-        let is_in_key = matches!(
-            deviation,
-            Deviation::KeyWithoutAmpersand | Deviation::EmptySecret
-        );
-        let may_help = match is_in_key {
-            true => !request.credentials.signature_method.is_rsa(),
-            false => request.parameters.deviations_in_text(alone) != DeviationSet::NONE,
-        };
-        may_help && !accept.contains(deviation) && may_go_on() && matches!(proof(), Ok(Some(_)))
-    })
-}
+            let alone = DeviationSet::NONE.with(deviation);
+            let is_in_key = matches!(
+                deviation,
+                Deviation::KeyWithoutAmpersand | Deviation::EmptySecret
+            );
+            let may_help = match is_in_key {
+                true => !request.credentials.signature_method.is_rsa(),
+                false => request.parameters.deviations_in_text(alone) != DeviationSet::NONE,
+            };
+            may_help && !accept.contains(deviation) && may_go_on() && matches!(proof(), Ok(Some(_)))
+        })
+    }
 
-/// Computes what a wrong signature costs, with a random key.
-pub(super) fn try_dummy<'k>(
-    rules: &VerifyRules,
-    purpose: Purpose,
-    request: &SignedRequest<'_>,
-    dummy: impl Into<Key<'k>>,
-) -> bool {
-    let keys = match purpose {
-        Purpose::RequestToken if rules.signature.accept_description => 2,
-        _ => 1,
-    };
-    let dummy = Candidate::from((SecretAge::Current, dummy.into()));
-    let dummies = std::iter::repeat_n(dummy, keys);
-    let selections = purpose.selections(rules, None);
-    let sets = &[DeviationSet::NONE];
-    try_keys(request, dummies, None, selections, (sets, None)).is_some()
+    /// Computes what a wrong signature costs, with a random key.
+    pub(super) fn try_dummy<'k>(&self, dummy: impl Into<Key<'k>>) -> bool {
+        let keys = match self.purpose {
+            Purpose::RequestToken if self.rules.signature.accept_description => 2,
+            _ => 1,
+        };
+        let dummy = Candidate::from((SecretAge::Current, dummy.into()));
+        let dummies = std::iter::repeat_n(dummy, keys);
+        let selections = self.purpose.selections(self.rules, None);
+        let sets = &[DeviationSet::NONE];
+        try_keys(self.request, dummies, None, selections, (sets, None)).is_some()
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! The steps of a check for which the server does not wait, in its order. The server takes them one by one, with lookups and
-//! the nonce between them; [`VerifyRules::rejections`] takes all of them, for the signature doctor.
+//! the nonce between them; [`SignedCall::rejections`] takes all of them, for the signature doctor.
 
 use std::time::Duration;
 
-use super::{Advice, Credential, Purpose, VerifyRejection, VerifyRules, advice, skew::skew};
+use super::{
+    Advice, Credential, Purpose, SignedCall, VerifyRejection, VerifyRules, advice, skew::skew,
+};
 use crate::{
     base::{clock::UnixTime, findings::Findings},
     oauth::{Credentials, Parameters, Pinned, SignatureMethod, diagnosis::Diagnosed, is_body_hash},
@@ -83,37 +85,37 @@ impl VerifyRules {
         }
         Ok(())
     }
+}
 
+impl SignedCall<'_> {
     /// All reasons for which the server would reject a call with a right signature, in its order; it names the first.
     /// `waited` are the results of the steps for which it waits: the lookup of the credentials, and the nonce.
     pub fn rejections<'v>(
-        &self,
-        purpose: Purpose,
-        request: &SignedRequest<'_>,
+        self,
         credential: &Credential,
-        now: UnixTime,
         waited: [Result<(), VerifyRejection>; 2],
         values: impl Fn(&[u8]) -> Vec<&'v [u8]>,
     ) -> Vec<VerifyRejection> {
+        let Self {
+            rules,
+            purpose,
+            request,
+            now,
+        } = self;
         let (named, consumer) = (&request.credentials, credential.consumer());
         let [lookup, nonce] = waited;
         let steps = [
-            self.check_timestamp(request.window, Duration::MAX, named, now),
+            rules.check_timestamp(request.window, Duration::MAX, named, now),
             lookup,
             request.check_transport(),
-            self.check_key(named.signature_method, consumer, SecretAge::Current),
+            rules.check_key(named.signature_method, consumer, SecretAge::Current),
             request.check_body(),
             nonce,
         ];
         let mut all = Vec::from_iter(steps.into_iter().filter_map(Result::err));
+        let signed = (request.parameters, values);
         // A `Vec` ends no check.
-        let _ = self.check_rights(
-            purpose,
-            credential,
-            now,
-            (request.parameters, values),
-            &mut all,
-        );
+        let _ = rules.check_rights(purpose, credential, now, signed, &mut all);
         all
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, proof, skew::skew};
+use super::{Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, skew::skew};
 use crate::{
     base::clock::UnixTime, oauth::Credentials, request::verify::advice::clock,
     telemetry::calls::facts::SenderProof,
@@ -43,19 +43,13 @@ impl Check<'_> {
     /// Notes the clock of a consumer whose timestamp is rejected, if its signature holds. Returns what that proves, if the
     /// consumer was looked up and is registered.
     async fn note_skew(&self) -> Option<SenderProof> {
-        let Self {
-            verifier,
-            rules,
-            purpose,
-            request,
-            now,
-        } = *self;
-        let skew = skew(&request.credentials, now).filter(|_| verifier.skews.may_verify(now))?;
-        match verifier.find(purpose, &request.credentials).await {
+        let Self { verifier, call } = self;
+        let (named, now) = (&call.request.credentials, call.now);
+        let skew = skew(named, now).filter(|_| verifier.skews.may_verify(now))?;
+        match verifier.find(call.purpose, named).await {
             Ok(credential) => {
                 let accept = credential.consumer().accept;
-                let proved = proof::prove(rules, purpose, request, &credential, accept.into(), now);
-                if let Ok(Some(_)) = proved {
+                if let Ok(Some(_)) = call.prove(&credential, accept.into()) {
                     let consumer = &credential.consumer().key;
                     verifier.skews.rejected(consumer, skew, Instant::now());
                     return Some(SenderProof::Verified);
@@ -63,7 +57,7 @@ impl Check<'_> {
                 Some(SenderProof::None)
             }
             Err(error) => {
-                verifier.spend_on_unknown(rules, purpose, request);
+                verifier.spend_on_unknown(call);
                 // The consumer of an unknown token is known.
                 let is_known =
                     matches!(error, VerifyError::Rejection(VerifyRejection::TokenUnknown));
