@@ -156,10 +156,32 @@ impl<'c> ServerCall<'c> {
         let consumer = Arc::new(consumer);
         let operation = server.rules.operation(request);
         let operation = operation.filter(|_| purpose == Purpose::Api);
+        let value = |parameter| protocol.value(parameter);
+        let freshness = protocol.timestamp.zip(protocol.nonce);
         Self {
+            // A parameter that is missing is reported apart.
             signed: SignedRequest {
+                method: request.method.as_bytes(),
+                url: &request.url,
+                path: request.uri.path.as_bytes(),
+                query: request.uri.query.unwrap_or_default().as_bytes(),
+                parameters,
+                credentials: Credentials {
+                    consumer_key: value(ProtocolParameter::ConsumerKey).unwrap_or_default(),
+                    token: value(ProtocolParameter::Token).filter(|token| !token.is_empty()),
+                    signature_method: method,
+                    signature: value(ProtocolParameter::Signature).unwrap_or_default(),
+                    freshness: freshness.map(|(timestamp, nonce)| Freshness { timestamp, nonce }),
+                    callback: value(ProtocolParameter::Callback),
+                    verifier: value(ProtocolParameter::Verifier),
+                    body_hash: value(ProtocolParameter::BodyHash),
+                },
+                body: request.data.map(str::as_bytes),
+                caller: None,
+                own_address: None,
+                secure: request.uri.scheme == Scheme::Https,
+                is_described: false,
                 window: operation.and_then(|operation| operation.timestamp_window),
-                ..signed(request, parameters, protocol, method)
             },
             credential: credential(purpose, server, &consumer),
             consumer,
@@ -228,40 +250,6 @@ fn credential(
         | (Purpose::OwnToken, None)
         | (Purpose::AccessToken, Some(TokenRecord::Access(_)) | None) => return None,
     })
-}
-
-/// The request as the server verifies it. A parameter that is missing is reported apart.
-fn signed<'r>(
-    request: &'r ParsedRequest<'_>,
-    parameters: &'r Parameters,
-    protocol: &Protocol<'r>,
-    method: SignatureMethod,
-) -> SignedRequest<'r> {
-    let value = |parameter| protocol.value(parameter);
-    let freshness = protocol.timestamp.zip(protocol.nonce);
-    SignedRequest {
-        method: request.method.as_bytes(),
-        url: &request.url,
-        path: request.uri.path.as_bytes(),
-        query: request.uri.query.unwrap_or_default().as_bytes(),
-        parameters,
-        credentials: Credentials {
-            consumer_key: value(ProtocolParameter::ConsumerKey).unwrap_or_default(),
-            token: value(ProtocolParameter::Token).filter(|token| !token.is_empty()),
-            signature_method: method,
-            signature: value(ProtocolParameter::Signature).unwrap_or_default(),
-            freshness: freshness.map(|(timestamp, nonce)| Freshness { timestamp, nonce }),
-            callback: value(ProtocolParameter::Callback),
-            verifier: value(ProtocolParameter::Verifier),
-            body_hash: value(ProtocolParameter::BodyHash),
-        },
-        body: request.data.map(str::as_bytes),
-        caller: None,
-        own_address: None,
-        secure: request.uri.scheme == Scheme::Https,
-        is_described: false,
-        window: None,
-    }
 }
 
 /// The request as one whose signature is wrong, for the search for the mistake.
