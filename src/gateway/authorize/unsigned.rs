@@ -25,10 +25,7 @@ const MAX_RETURN_BYTES: usize = 2_048;
 
 impl Authorizer {
     /// Permits an unsigned call, or returns why not.
-    pub(in crate::gateway) async fn permit_unsigned(
-        &self,
-        call: &Call<'_>,
-    ) -> Result<Permit, Failure> {
+    pub(crate) async fn permit_unsigned(&self, call: &Call<'_>) -> Result<Permit, Failure> {
         self.check_claimed(call)?;
         let parts = call.head.parts;
         if !self.pages.has_session_cookie(&parts.headers) {

@@ -20,16 +20,16 @@ pub struct Current {
     /// The configuration of requests.
     pub live: Arc<Live>,
     /// Its bounds and deadlines, which the connections of the worker share.
-    pub(in crate::gateway) limits: Rc<Limits>,
+    pub(crate) limits: Rc<Limits>,
     /// `None` where there is no API.
-    pub(in crate::gateway) pool: Option<Rc<Pool>>,
+    pub(crate) pool: Option<Rc<Pool>>,
     /// The counters of its operations, by their index.
     operations: RefCell<Vec<KnownOperation>>,
 }
 
 impl Current {
     /// The configuration of now; connections to the API stay if `before` opened them by the same rules.
-    pub(in crate::gateway) fn load(shared: &Arc<Shared>, before: Option<&Self>) -> (u64, Rc<Self>) {
+    pub(crate) fn load(shared: &Arc<Shared>, before: Option<&Self>) -> (u64, Rc<Self>) {
         let generation = shared.generation.load(Ordering::Acquire);
         let live = shared.live.load_full();
         let pool = match before {
@@ -53,12 +53,7 @@ impl Current {
     }
 
     /// Counts a request by its operation.
-    pub(in crate::gateway) fn count_operation(
-        &self,
-        metrics: &Metrics,
-        operation: Served,
-        status: u16,
-    ) {
+    pub(crate) fn count_operation(&self, metrics: &Metrics, operation: Served, status: u16) {
         let label = operation.label(&self.live.authorizer.operations);
         let mut known = self.operations.borrow_mut();
         let known = match operation {

@@ -35,10 +35,7 @@ struct Counts {
 
 impl InFlight {
     /// Counts one more request; `None`: there are as many as the limit.
-    pub(in crate::gateway) fn begin(
-        current: &Rc<Current>,
-        caller: &Rc<CallerStream>,
-    ) -> Option<Self> {
+    pub(crate) fn begin(current: &Rc<Current>, caller: &Rc<CallerStream>) -> Option<Self> {
         let most = current.live.concurrent_requests;
         caller.take_place(most).then(|| Self {
             current: Rc::clone(current),
@@ -48,7 +45,7 @@ impl InFlight {
     }
 
     /// Counts it as a permitted call that has proved nothing; `false`: there are too many.
-    pub(in crate::gateway) fn count_anonymous(&mut self) -> bool {
+    pub(crate) fn count_anonymous(&mut self) -> bool {
         let (shared, most) = (&self.current.shared, self.current.live.concurrent_requests);
         let others = unproved::in_flight().saturating_sub(1);
         let network = self.caller.counts_for().map(peer::network);

@@ -20,7 +20,7 @@ pub struct Waiting {
 
 impl Waiting {
     /// No decision waits yet.
-    pub(in crate::gateway) const fn new(phase: watch::Receiver<Phase>) -> Self {
+    pub(crate) const fn new(phase: watch::Receiver<Phase>) -> Self {
         Self {
             phase,
             count: Cell::new(0),
@@ -28,7 +28,7 @@ impl Waiting {
     }
 
     /// The number of decisions that wait.
-    pub(in crate::gateway) const fn count(&self) -> usize {
+    pub(crate) const fn count(&self) -> usize {
         self.count.get()
     }
 

@@ -27,7 +27,7 @@ use crate::{
 
 impl RequestRecord {
     /// Counts and logs the request, once.
-    pub(in crate::gateway) fn report(&mut self) {
+    pub(crate) fn report(&mut self) {
         self.is_finished = true;
         let rest = self.stopwatch.lap();
         let took = self.stopwatch.total();

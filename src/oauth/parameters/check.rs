@@ -15,7 +15,7 @@ impl Parameters {
     /// Checks that everything was read, that no `oauth_` name occurs twice, that all of them are in the `rule`, that none
     /// but `oauth_token` is empty, and that no other name can be read as one of them.
     #[inline]
-    pub(in crate::oauth) fn check_oauth_names(
+    pub(crate) fn check_oauth_names(
         &self,
         rule: LocationRule,
         findings: &mut impl Findings<ShapeError>,

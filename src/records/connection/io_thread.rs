@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::records::values::{Result, StoreError};
 
 /// A thread that runs a runtime until this is dropped.
-pub(in crate::records) struct IoThread {
+pub(crate) struct IoThread {
     handle: Handle,
     /// Dropping it ends the thread.
     _stop: oneshot::Sender<()>,
@@ -28,7 +28,7 @@ struct Ended;
 
 impl IoThread {
     /// Starts the thread.
-    pub(in crate::records) fn start(name: &str) -> io::Result<Self> {
+    pub(crate) fn start(name: &str) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
@@ -43,7 +43,7 @@ impl IoThread {
 
     /// The runtime of a test in its place.
     #[cfg(test)]
-    pub(in crate::records) fn here() -> Self {
+    pub(crate) fn here() -> Self {
         Self {
             handle: Handle::current(),
             _stop: oneshot::channel().0,
@@ -51,7 +51,7 @@ impl IoThread {
     }
 
     /// Runs `work` on the thread; dropping the future drops `work`.
-    pub(in crate::records) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
@@ -60,12 +60,12 @@ impl IoThread {
     }
 
     /// The runtime of the thread.
-    pub(in crate::records) fn handle(&self) -> Handle {
+    pub(crate) fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
     /// Starts `work`, which ends with the thread at the latest.
-    pub(in crate::records) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
     }
 }
@@ -74,7 +74,7 @@ impl IoThread {
 ///
 /// `tokio::time::timeout` starts a timer each time. If no other timer ends earlier, that wakes the running thread by a
 /// system call. Moving an existing deadline costs nothing.
-pub(in crate::records) async fn before<T>(
+pub(crate) async fn before<T>(
     deadline: Pin<&mut Sleep>,
     work: impl Future<Output = T>,
 ) -> Option<T> {

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Whether the engine answers. While it does not, requests fail at once and one task tries to reach it.
-pub(in crate::records) struct Outage {
+pub(crate) struct Outage {
     engine: &'static str,
     state: Mutex<Option<Down>>,
 }
@@ -29,7 +29,7 @@ struct Down {
 
 impl Outage {
     /// No outage of `engine`.
-    pub(in crate::records) const fn none(engine: &'static str) -> Self {
+    pub(crate) const fn none(engine: &'static str) -> Self {
         Self {
             engine,
             state: Mutex::new(None),
@@ -37,7 +37,7 @@ impl Outage {
     }
 
     /// Succeeds unless there is an outage.
-    pub(in crate::records) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         match &*self.state.lock() {
             None => Ok(()),
             Some(down) => Err(StoreError::Unavailable(Box::new(StillDown {
@@ -49,7 +49,7 @@ impl Outage {
     }
 
     /// Logs that an outage begins, unless there is one already; `true`: the caller has to end it by [`Self::until`].
-    pub(in crate::records) fn begin(&self, error: &(dyn StdError + 'static)) -> bool {
+    pub(crate) fn begin(&self, error: &(dyn StdError + 'static)) -> bool {
         let mut state = self.state.lock();
         if state.is_some() {
             return false;
@@ -65,7 +65,7 @@ impl Outage {
     }
 
     /// Tries until `attempt` succeeds, then ends the outage and logs that.
-    pub(in crate::records) async fn until<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> T
+    pub(crate) async fn until<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> T
     where
         E: StdError + 'static,
         F: Future<Output = Result<T, E>>,
@@ -101,6 +101,6 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Between a half and the whole of `pause`, so that replicas do not all come at once.
-pub(in crate::records) fn jittered(pause: Duration) -> Duration {
+pub(crate) fn jittered(pause: Duration) -> Duration {
     clock::spread(pause, 2)
 }

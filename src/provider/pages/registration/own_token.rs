@@ -45,7 +45,7 @@ enum State<'a> {
 
 impl PageRequest<'_> {
     /// Whether the owner of a consumer can make a token of it.
-    pub(in crate::provider::pages) fn makes_own_token(&self, consumer: &Consumer) -> bool {
+    pub(crate) fn makes_own_token(&self, consumer: &Consumer) -> bool {
         let rules = &self.pages.rules;
         let sunset = rules.sunset.as_ref();
         let may_begin = sunset.is_none_or(|it| it.check_grant(consumer.key.as_str()).is_ok());
@@ -53,7 +53,7 @@ impl PageRequest<'_> {
     }
 
     /// Asks whether to make a token.
-    pub(in crate::provider::pages) fn ask_own_token(
+    pub(crate) fn ask_own_token(
         &self,
         here: &str,
         page: String,
@@ -81,7 +81,7 @@ impl PageRequest<'_> {
     }
 
     /// Makes a token, shows it this once, and ends those before it.
-    pub(in crate::provider::pages) async fn make_own_token(
+    pub(crate) async fn make_own_token(
         &self,
         here: &str,
         page: String,

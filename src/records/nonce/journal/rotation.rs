@@ -27,7 +27,7 @@ const LARGEST: usize = 8 << 20;
 /// A file has at most this many times the bytes of the nonces in the one before: a few early ones do not fill the disk.
 const GROWTH: usize = 16;
 /// Records of the smallest file.
-pub(in crate::records::nonce) const FEW_RECORDS: usize = records(SMALLEST);
+pub(crate) const FEW_RECORDS: usize = records(SMALLEST);
 
 impl Journal {
     /// Replaces the current file, unless another thread has replaced `full` already.

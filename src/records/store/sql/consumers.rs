@@ -48,7 +48,7 @@ impl Store {
     }
 
     /// Whether no consumer has this key, as far as the store knows without the application.
-    pub(in crate::records) async fn has_lost_consumer(&self, key: &ConsumerKey) -> Result<bool> {
+    pub(crate) async fn has_lost_consumer(&self, key: &ConsumerKey) -> Result<bool> {
         Ok(matches!(self.consumer_here(key).await?, (None, false)))
     }
 

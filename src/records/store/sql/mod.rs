@@ -89,7 +89,7 @@ impl Store {
     }
 
     /// Whether records that are not registered here are looked up in an application.
-    pub(in crate::records) fn has_external(&self) -> bool {
+    pub(crate) fn has_external(&self) -> bool {
         self.external.is_some()
     }
 

@@ -26,7 +26,7 @@ use crate::records::{
 pub(super) const MOST_CHANGES: i64 = 10_000;
 
 /// A transaction under way.
-pub(in crate::records) struct Tx {
+pub(crate) struct Tx {
     connection: Box<dyn Connection>,
     seal: Arc<Seal>,
     limit: TimeLimit,

@@ -26,13 +26,13 @@ use crate::records::{
 
 /// The faults of the store, and the gate at which use cases wait.
 #[derive(Debug)]
-pub(in crate::records) struct Held {
-    pub(in crate::records) fails: AtomicBool,
-    pub(in crate::records) is_held: AtomicBool,
-    pub(in crate::records) gate: Semaphore,
-    pub(in crate::records) arrived: Notify,
+pub(crate) struct Held {
+    pub(crate) fails: AtomicBool,
+    pub(crate) is_held: AtomicBool,
+    pub(crate) gate: Semaphore,
+    pub(crate) arrived: Notify,
     /// The statements that were run, with their number.
-    pub(in crate::records) statements: Mutex<BTreeMap<String, usize>>,
+    pub(crate) statements: Mutex<BTreeMap<String, usize>>,
 }
 
 impl Default for Held {
@@ -50,15 +50,15 @@ impl Default for Held {
 /// A database in memory, which works on the thread of its caller, so that tests can pause the time, and does not check
 /// references between records.
 #[derive(Clone)]
-pub(in crate::records) struct Memory {
-    pub(in crate::records) sql: Arc<sync::Mutex<Mutex<rusqlite::Connection>>>,
-    pub(in crate::records) statements: &'static Statements,
+pub(crate) struct Memory {
+    pub(crate) sql: Arc<sync::Mutex<Mutex<rusqlite::Connection>>>,
+    pub(crate) statements: &'static Statements,
     /// The faults; `None`: it never fails and never waits.
-    pub(in crate::records) held: Option<Arc<Held>>,
+    pub(crate) held: Option<Arc<Held>>,
 }
 
 impl Memory {
-    pub(in crate::records) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         super::open::allocate_single_pages();
         let sql = rusqlite::Connection::open_in_memory().unwrap();
         sql.pragma_update(None, "foreign_keys", false).unwrap();
@@ -100,7 +100,7 @@ impl Engine for Memory {
 struct MemoryConnection {
     sql: Option<OwnedMutexGuard<Mutex<rusqlite::Connection>>>,
     /// The faults; `None`: it never fails and never waits.
-    pub(in crate::records) held: Option<Arc<Held>>,
+    pub(crate) held: Option<Arc<Held>>,
 }
 
 impl MemoryConnection {

@@ -59,12 +59,12 @@ impl Purpose {
     }
 
     /// Whether the token of such a call is an access token, if it has one.
-    pub(in crate::request::verify) const fn takes_access_token(self) -> bool {
+    pub(crate) const fn takes_access_token(self) -> bool {
         matches!(self, Self::Api | Self::OwnToken | Self::Exchange)
     }
 
     /// The base strings that such a call may be signed with, by a consumer of `dialect`.
-    pub(in crate::request::verify) fn selections(
+    pub(crate) fn selections(
         self,
         rules: &VerifyRules,
         dialect: Option<Dialect>,
@@ -99,7 +99,7 @@ pub enum Credential {
 
 /// Credentials as another thread gets them.
 #[derive(Debug)]
-pub(in crate::request::verify) enum SharedCredential {
+pub(crate) enum SharedCredential {
     AccessToken(Arc<AccessCredentials>),
     Application(Arc<ConsumerCredentials>),
     Consumer(Arc<ConsumerCredentials>),
@@ -161,7 +161,7 @@ impl Credential {
         }
     }
 
-    pub(in crate::request::verify) fn token_secret(&self) -> Option<Secret> {
+    pub(crate) fn token_secret(&self) -> Option<Secret> {
         match self {
             Self::AccessToken(access) => Some(access.secret.clone()),
             Self::Application(_) | Self::Consumer(_) | Self::Bearer(_) => None,
@@ -173,10 +173,7 @@ impl Credential {
     ///
     /// # Errors
     /// [`VerifyRejection::ConsumerOutside`]
-    pub(in crate::request::verify) fn check_address(
-        &self,
-        address: Option<IpAddr>,
-    ) -> Result<(), VerifyRejection> {
+    pub(crate) fn check_address(&self, address: Option<IpAddr>) -> Result<(), VerifyRejection> {
         let consumer = self.consumer();
         match consumer.enabled && !consumer.may_call_from(address) {
             true => Err(VerifyRejection::ConsumerOutside),
@@ -189,7 +186,7 @@ impl Credential {
     /// # Errors
     /// [`VerifyRejection::ConsumerDisabled`], [`VerifyRejection::TokenExpired`] and [`VerifyRejection::TokenRevoked`], in
     /// this order, as far as `findings` ends the check.
-    pub(in crate::request::verify) fn check_states(
+    pub(crate) fn check_states(
         &self,
         rules: &VerifyRules,
         now: UnixTime,
@@ -213,11 +210,7 @@ impl Credential {
 }
 
 /// Whether the access token has not been used for longer than `tokens.access_idle`, as far as this process knows.
-pub(in crate::request::verify) fn is_idle(
-    rules: &VerifyRules,
-    access: &AccessCredentials,
-    now: UnixTime,
-) -> bool {
+pub(crate) fn is_idle(rules: &VerifyRules, access: &AccessCredentials, now: UnixTime) -> bool {
     rules.tokens.access_idle.0.is_some_and(|idle| {
         let last_used = access.last_used().unwrap_or(access.issued_at);
         now >= last_used.after(idle)

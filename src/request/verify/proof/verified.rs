@@ -21,11 +21,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    pub(in crate::request::verify) fn new(
-        credential: Credential,
-        signature: Proof,
-        skew_seconds: Option<i64>,
-    ) -> Self {
+    pub(crate) fn new(credential: Credential, signature: Proof, skew_seconds: Option<i64>) -> Self {
         Self {
             by_previous_secret: signature.secret == SecretAge::Previous,
             credential,
@@ -34,7 +30,7 @@ impl Verified {
         }
     }
 
-    pub(in crate::request::verify) const fn by_bearer(credential: Credential) -> Self {
+    pub(crate) const fn by_bearer(credential: Credential) -> Self {
         Self {
             by_previous_secret: false,
             credential,

@@ -35,7 +35,7 @@ const LAST_DECISION: Duration = Duration::from_secs(2);
 impl App {
     /// Reports not ready, and after the delay no longer accepts connections. Once requests no longer come, gives up the
     /// resources that only one process can have, and waits for the connections that are still open.
-    pub(in crate::run::app) async fn drain(&mut self, upkeep: JoinSet<()>) {
+    pub(crate) async fn drain(&mut self, upkeep: JoinSet<()>) {
         let (drain, delay) = (self.config.listen.drain, self.config.listen.drain_delay);
         tracing::info!(?delay, limit = ?drain, "draining");
         manager::tell(&[NotifyState::Stopping, NotifyState::Status("draining")]);

@@ -1,5 +1,5 @@
 //! What runs beside the workers: upkeep, the watch over them, and the drain at the end.
 
-pub(in crate::run::app) mod drain;
-pub(in crate::run::app) mod upkeep;
-pub(in crate::run::app) mod watch;
+pub(crate) mod drain;
+pub(crate) mod upkeep;
+pub(crate) mod watch;

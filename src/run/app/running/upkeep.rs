@@ -48,7 +48,7 @@ const REMOVE_EVERY: Duration = Duration::from_secs(3600);
 const MARK_CHECK: Duration = Duration::from_secs(1);
 
 /// Starts all of it on the current local set. Dropping the returned value stops it.
-pub(in crate::run::app) fn start(services: &Arc<Services>) -> JoinSet<()> {
+pub(crate) fn start(services: &Arc<Services>) -> JoinSet<()> {
     let tasks = &mut JoinSet::new();
     let changes = Some(Condition::StoreChanges);
     every(tasks, FOLLOW_PAUSE, services, changes, async |services| {
@@ -164,7 +164,7 @@ pub(in crate::run::app) fn start(services: &Arc<Services>) -> JoinSet<()> {
 }
 
 /// Records what this process did, for the operators of all replicas.
-pub(in crate::run::app) async fn record(services: &Services, about: CommandRecord) {
+pub(crate) async fn record(services: &Services, about: CommandRecord) {
     let recorded = async {
         let record = CommandRecord {
             id: random::identifier()?,
@@ -185,10 +185,7 @@ pub(in crate::run::app) async fn record(services: &Services, about: CommandRecor
 
 /// Lets consumers wait for an operator that users registered, that no operator has approved, and that have a permission which
 /// the configuration marks as sensitive, as if they were registered under this configuration.
-pub(in crate::run::app) async fn hold_unapproved(
-    services: &Services,
-    permissions: &[PermissionSettings],
-) {
+pub(crate) async fn hold_unapproved(services: &Services, permissions: &[PermissionSettings]) {
     let hold = |consumer: &mut Consumer| {
         let mut sensitive = permissions.iter().filter(|it| it.sensitive);
         // One that an operator disabled stays so, and needs an approval before it can be enabled.

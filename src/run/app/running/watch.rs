@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Lets the metrics show what the services count.
-pub(in crate::run::app) fn watch(services: &Services) {
+pub(crate) fn watch(services: &Services) {
     let nonces = Arc::clone(&services.nonces);
     let credentials = Arc::clone(&services.credentials);
     let conditions = Arc::clone(&services.conditions);
@@ -53,7 +53,7 @@ pub(in crate::run::app) fn watch(services: &Services) {
 }
 
 /// Shows the conditions that last.
-pub(in crate::run::app) fn show_conditions(metrics: &Metrics, conditions: &Conditions) {
+pub(crate) fn show_conditions(metrics: &Metrics, conditions: &Conditions) {
     for &condition in Condition::VARIANTS {
         let family = if condition.stops_signed_calls() {
             &metrics.not_ready

@@ -15,14 +15,14 @@ use crate::telemetry::heartbeats::Heartbeats;
 const BEAT: Duration = Duration::from_secs(1);
 
 /// Notifies the service manager, if there is one.
-pub(in crate::run::app) fn tell(states: &[NotifyState<'_>]) {
+pub(crate) fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "cannot notify the service manager: NOTIFY_SOCKET");
     }
 }
 
 /// Reports that a reload begins; [`NotifyState::Ready`] ends it.
-pub(in crate::run::app) fn tell_reloading() {
+pub(crate) fn tell_reloading() {
     let now = NotifyState::monotonic_usec_now();
     tell(&[
         NotifyState::Reloading,
@@ -31,7 +31,7 @@ pub(in crate::run::app) fn tell_reloading() {
 }
 
 /// The interval at which workers have to show that they run: at most a quarter of the watchdog's period.
-pub(in crate::run::app) fn beat() -> Duration {
+pub(crate) fn beat() -> Duration {
     let watchdog = sd_notify::watchdog_enabled().map(|period| period / 4);
     watchdog
         .unwrap_or(BEAT)
@@ -40,9 +40,7 @@ pub(in crate::run::app) fn beat() -> Duration {
 
 /// Feeds the watchdog, if there is one, while each worker has a heartbeat: the service manager ends a process in which one
 /// hangs, and starts it again. Dropping the result ends it.
-pub(in crate::run::app) fn feed_watchdog(
-    heartbeats: Arc<Heartbeats>,
-) -> Option<AbortOnDropHandle<()>> {
+pub(crate) fn feed_watchdog(heartbeats: Arc<Heartbeats>) -> Option<AbortOnDropHandle<()>> {
     let period = sd_notify::watchdog_enabled()?;
     let feeding = spawn_local(async move {
         let half = (period / 2).max(Duration::from_millis(1));

@@ -1,4 +1,4 @@
 //! The service manager and the signals of the system.
 
-pub(in crate::run::app) mod manager;
-pub(in crate::run::app) mod signals;
+pub(crate) mod manager;
+pub(crate) mod signals;

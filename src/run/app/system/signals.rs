@@ -6,7 +6,7 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The request of a signal.
-pub(in crate::run::app) enum Signal {
+pub(crate) enum Signal {
     /// To read the configuration again.
     Reload,
     /// To end.
@@ -14,7 +14,7 @@ pub(in crate::run::app) enum Signal {
 }
 
 /// The signals that are handled.
-pub(in crate::run::app) struct Signals {
+pub(crate) struct Signals {
     hangup: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
@@ -24,7 +24,7 @@ pub(in crate::run::app) struct Signals {
 
 impl Signals {
     /// Listens from now on.
-    pub(in crate::run::app) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             hangup: signal(SignalKind::hangup())?,
             terminate: signal(SignalKind::terminate())?,
@@ -34,7 +34,7 @@ impl Signals {
     }
 
     /// The next one.
-    pub(in crate::run::app) async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.hangup.recv() => Signal::Reload,
             _ = self.terminate.recv() => Signal::End,
@@ -43,7 +43,7 @@ impl Signals {
     }
 
     /// Ready with the next one that asks to end. A reload waits until [`Self::next`] asks for it.
-    pub(in crate::run::app) async fn asked_to_end(&mut self) {
+    pub(crate) async fn asked_to_end(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -51,7 +51,7 @@ impl Signals {
     }
 
     /// Ready with the next one that asks to end.
-    pub(in crate::run::app) async fn ended(&mut self) {
+    pub(crate) async fn ended(&mut self) {
         while !matches!(self.next().await, Signal::End) {}
     }
 }

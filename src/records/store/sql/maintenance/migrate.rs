@@ -32,7 +32,7 @@ impl Store {
     ///
     /// # Errors
     /// The problem; the database is as it was before then.
-    pub(in crate::records) async fn prepare(&self, opening: Opening) -> Result<(), OpenProblem> {
+    pub(crate) async fn prepare(&self, opening: Opening) -> Result<(), OpenProblem> {
         // Checked before anything is locked or written.
         let single = (Isolation::Single, Deadline::Command);
         let found = self.run("open", single, version).await?;
