@@ -148,10 +148,6 @@ fn secret(member: Value) -> Result<Option<Secret>, &'static str> {
 }
 
 impl Call<'_> {
-    fn page(&self) -> Result<ListPage<'_>, ApiError> {
-        self.query.page()
-    }
-
     /// The cursor of a list that is sorted by names.
     fn after<T: std::str::FromStr<Err: ToString>>(
         page: ListPage<'_>,
@@ -204,7 +200,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_consumers(&self) -> ApiResult {
-        let page = self.page()?;
+        let page = self.query.page()?;
         let signed_within = self.query.duration("signed_within")?;
         let now = self.admin.control.clock.now();
         let manage = &self.backend.manage;
@@ -280,7 +276,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_registrations(&self) -> ApiResult {
-        let (page, manage) = (self.page()?, &self.backend.manage);
+        let (page, manage) = (self.query.page()?, &self.backend.manage);
         let after = Self::after(page)?;
         let listed = (manage.store).undecided_consumers(after.as_ref(), page.limit + 1);
         let views = manage.views(listed.await?).await?;
@@ -341,7 +337,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_users(&self) -> ApiResult {
-        let (page, filter) = (self.page()?, self.record_filter()?);
+        let (page, filter) = (self.query.page()?, self.record_filter()?);
         let after = Self::after(page)?;
         let store = &self.backend.manage.store;
         let listed = store.users(&filter, after.as_ref(), page.limit + 1);
@@ -403,7 +399,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_sessions(&self) -> ApiResult {
-        let (page, user) = (self.page()?, self.user().await?);
+        let (page, user) = (self.query.page()?, self.user().await?);
         let now = self.admin.control.clock.now();
         let sessions = self.backend.manage.store.sessions_of(&user.id, now).await?;
         // A user has few sessions. The cursor is the number of sessions before the page.
@@ -449,7 +445,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_tokens(&self) -> ApiResult {
-        let (page, mut filter) = (self.page()?, self.token_filter()?);
+        let (page, mut filter) = (self.query.page()?, self.token_filter()?);
         let manage = &self.backend.manage;
         let ends_within = self.query.duration("ends_within")?;
         filter.ends = ends_within.map(|time| manage.ends_within(time));
@@ -526,7 +522,7 @@ impl Call<'_> {
 
     #[expect(clippy::unused_async, reason = "as the other actions")]
     pub(super) async fn list_rejections(&self) -> ApiResult {
-        let page = self.page()?;
+        let page = self.query.page()?;
         let mut rejections = self.admin.shared.rejections.newest();
         if let Some(cursor) = Self::after::<u64>(page)? {
             rejections.retain(|one| one.number < cursor);
@@ -536,7 +532,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn summarize_rejections(&self) -> ApiResult {
-        let page = self.page()?;
+        let page = self.query.page()?;
         let rejections = &self.admin.shared.rejections;
         let consumer: Option<ConsumerKey> = self.query.parsed("consumer")?;
         let reasons = match &consumer {
@@ -560,7 +556,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_audit(&self) -> ApiResult {
-        let page = self.page()?;
+        let page = self.query.page()?;
         let text = |name| self.query.text(name).map(str::to_owned);
         let consumer: Option<ConsumerKey> = self.query.parsed("consumer")?;
         let user: Option<UserId> = self.query.parsed("user")?;

@@ -280,7 +280,7 @@ impl ConsoleRequest<'_> {
     /// The consumers whose calls are rejected so that they need attention; where signatures are only observed, also the senders
     /// of the calls that would be.
     async fn needs(&self, enforces: bool, observed_since: Option<UnixTime>) -> Result<Needs> {
-        let mut rejected = self.reasons_of_consumers();
+        let mut rejected = self.admin.shared.rejections.reasons(None);
         rejected.retain(|group| {
             // A double click is no mistake of a consumer.
             let is_double_click = group.newest.call.verdict == Verdict::LaunchRepeated;

@@ -82,11 +82,6 @@ pub(crate) enum CountedSince {
 }
 
 impl ConsoleRequest<'_> {
-    /// The reasons for which calls of registered consumers were rejected.
-    pub(crate) fn reasons_of_consumers(&self) -> Vec<ReasonCount> {
-        self.admin.shared.rejections.reasons(None)
-    }
-
     /// The names of the consumers of these reasons.
     pub(crate) async fn names_of(&self, groups: &[ReasonCount]) -> Result<Names> {
         let keys = groups

@@ -148,7 +148,7 @@ impl ConsoleRequest<'_> {
         };
         let rejections = &self.admin.shared.rejections;
         let all = rejections.newest();
-        let mut of_consumers = self.reasons_of_consumers();
+        let mut of_consumers = self.admin.shared.rejections.reasons(None);
         let of_groups = of_consumers.iter().map(|group| &group.newest);
         let named = all.iter().chain(of_groups).filter(|one| one.is_registered);
         let keys = named.filter_map(|one| one.call.named_consumer());
