@@ -121,7 +121,7 @@ impl AccessCredentials {
 
     /// The last use known here, written or not.
     pub fn last_used(&self) -> Option<UnixTime> {
-        self.last_use.get().map(|(at, ..)| at)
+        self.last_use.at()
     }
 
     /// Notes a use; `true` if it has to be put on the list of those to write.
