@@ -78,7 +78,7 @@ pub struct LocalWindow {
     /// The bucket used last of each second modulo [`RECENT`], so that few insertions wait for the lock.
     recent: Box<[ArcSwapOption<Bucket>]>,
     journal: Journal,
-    /// The nonces that are held.
+    /// The nonces that are held, and those that are counted for a moment until it is known that they do not fit.
     entries: AtomicU64,
     max_entries: u64,
     /// The window in seconds. It decides how far a timestamp may be from the clock, which nonces are kept, and how far
@@ -162,16 +162,11 @@ impl LocalWindow {
         if !held.insert(fingerprint) {
             return Insertion::Used;
         }
-        let one_more = |held: u64| (held < self.max_entries).then_some(held + 1);
-        let counted = (self.entries).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        if counted.is_err() {
-            held.remove(&fingerprint);
-            return Insertion::Full;
-        }
-        if !bucket.is_used.load(Ordering::Relaxed) {
+        let is_full = self.entries.fetch_add(1, Ordering::Relaxed) >= self.max_entries;
+        if !is_full && !bucket.is_used.load(Ordering::Relaxed) {
             bucket.is_used.store(true, Ordering::Relaxed);
         }
-        if !self.journal.append(bucket.second, fingerprint) {
+        if is_full || !self.journal.append(bucket.second, fingerprint) {
             held.remove(&fingerprint);
             self.entries.fetch_sub(1, Ordering::Relaxed);
             return Insertion::Full;
