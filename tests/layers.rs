@@ -1,5 +1,5 @@
-//! The sources keep to the order of wings in the table of `src/lib.rs`, no files of a wing use each other in a circle, only
-//! some wings name some crates, and names of functions are short.
+//! The sources keep to the order of wings in the table of `src/lib.rs`, no files of a wing use each other in a circle, no
+//! folder has too many, only some wings name some crates, and names of functions are short.
 //!
 //! Promise (Sources and tests): A wing of the sources uses only the wings before it, and no files use each other in a circle;
 //! the picture in ARCHITECTURE.md shows the wings. Also in `tests/layers/picture.rs`.
@@ -59,6 +59,27 @@ fn files_name_nothing_of_a_wing_after_their_own() {
 #[test]
 fn no_files_of_a_wing_use_each_other_in_a_circle() {
     assert_eq!(circles(&uses(&modules())), BTreeSet::new());
+}
+
+#[test]
+fn a_folder_of_the_sources_has_at_most_twelve_modules() {
+    let mut rooms: BTreeMap<Vec<String>, BTreeSet<String>> = BTreeMap::new();
+    for mut module in modules().into_keys().filter(|it| it.len() > 1) {
+        // Its own file counts as one of the modules of a folder.
+        rooms
+            .entry(module.clone())
+            .or_default()
+            .insert("mod".to_owned());
+        while module.len() > 1 {
+            let name = module.pop().unwrap();
+            if name != "fuzzing" {
+                rooms.entry(module.clone()).or_default().insert(name);
+            }
+        }
+    }
+    for (folder, rooms) in rooms {
+        assert!(rooms.len() <= 12, "{}: {rooms:?}", folder.join("/"));
+    }
 }
 
 #[test]
