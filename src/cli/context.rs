@@ -40,7 +40,7 @@ use crate::{
     provider::pages::settings::PermissionSettings,
     records::{
         store::Store,
-        values::{Opening, StoreError, port::RecordFilter},
+        values::{Opening, StoreError, use_cases::RecordFilter},
     },
     run::{
         app::{

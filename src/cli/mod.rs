@@ -27,7 +27,7 @@ use self::{
 use crate::{
     base::clock::Clock,
     cli::{
-        arguments::secrets::lookup,
+        arguments::signing_secrets::lookup,
         signature::{explain::ExplainArgs, sign::SignArgs},
         terminal::output::say,
     },

@@ -1,5 +1,5 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
-//! for taking over an existing system's keys. `operator/manage/store/line.rs` describes the format.
+//! for taking over an existing system's keys. `operator/manage/transfer/export_line.rs` describes the format.
 
 mod contents;
 mod differences;
@@ -31,7 +31,7 @@ use crate::{
     cli::terminal::progress::{Progress, took},
     operator::manage::{
         CONSUMER_FIELDS, Management, RecordField, USER_FIELDS,
-        store::line::{VERSION, line},
+        transfer::export_line::{VERSION, line},
     },
     records::{
         nonce::{self, settings::NonceScope},

@@ -1,6 +1,5 @@
 //! Signature methods: the three of RFC 5849 §3.4, and others that are in use.
 
-pub mod body_hash;
 pub mod rsa;
 pub mod signing_key;
 

@@ -13,6 +13,7 @@
 //! Secrets come in as a [`Key`], whose [`KeyStates`] are kept; other modules check time and nonces.
 
 pub mod base_string;
+pub mod body_hash;
 pub mod compare;
 pub mod diagnosis;
 pub mod method;
@@ -24,31 +25,27 @@ pub mod signature;
 pub mod sink;
 
 pub use self::{
-    base_string::BaseString,
-    method::{MethodSet, SignatureMethod, UnknownMethod},
+    base_string::{
+        BaseString,
+        origin::{Authority, EncodedOrigin, InvalidUrl, Scheme, split_port},
+        request_uri::RequestUri,
+    },
+    body_hash::{body_hash, is_body_hash},
+    method::{
+        MethodSet, SignatureMethod, UnknownMethod,
+        rsa::{RsaPrivateKey, RsaPublicKey},
+        signing_key::{Key, KeyStates, SigningKey},
+    },
     parameters::{
-        BodyNames, Parameter, Parameters, Selection, has_more_fields, has_other_charset,
-        is_form_content_type, is_oauth_scheme,
+        BodyNames, Parameter, Parameters, Selection,
+        deviation::{Deviation, DeviationSet},
+        has_more_fields, has_other_charset, is_form_content_type, is_oauth_scheme,
+        name::{ParameterNames, ProtocolParameter, names_parameter},
+        shape::{LocationRule, ParameterLocation, ShapeError},
     },
     pinned::Pinned,
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
     signature::{
         SignatureHolds, SignatureInvalid, has_bare_plus, sign, sign_rsa, sign_text, verify,
-    },
-};
-pub use crate::oauth::{
-    base_string::{
-        origin::{Authority, EncodedOrigin, InvalidUrl, Scheme, split_port},
-        request_uri::RequestUri,
-    },
-    method::{
-        body_hash::{body_hash, is_body_hash},
-        rsa::{RsaPrivateKey, RsaPublicKey},
-        signing_key::{Key, KeyStates, SigningKey},
-    },
-    parameters::{
-        deviation::{Deviation, DeviationSet},
-        name::{ParameterNames, ProtocolParameter, names_parameter},
-        shape::{LocationRule, ParameterLocation, ShapeError},
     },
 };

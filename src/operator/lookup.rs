@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 use super::manage::distinct_members;
 use crate::{
     base::{clock::Clock, network::tls::TlsFiles, secret::Secret, text::names::ConsumerKey},
-    operator::manage::store::line::{self, Defaults, LineError},
+    operator::manage::transfer::export_line::{self, Defaults, LineError},
     records::{
         store::settings::LookupSettings,
         values::{
@@ -381,7 +381,7 @@ impl Endpoint {
             now,
             ..Defaults::default()
         };
-        let (record, _) = line::record(members, &defaults).map_err(invalid)?;
+        let (record, _) = export_line::record(members, &defaults).map_err(invalid)?;
         Ok(Some(record))
     }
 }

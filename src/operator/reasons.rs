@@ -1,20 +1,20 @@
 //! Why calls are rejected, as the console, the admin API and `why` say it: the mistake in words, the advice, and what the calls
 //! prove of their sender.
 
-pub mod access_line;
-pub mod after;
+pub mod attention;
+pub mod logged_call;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::after::{AfterRejection, ConsumerNow};
 pub use crate::provider::respond::mistake::{mistake, words};
 use crate::{
     base::clock::UnixTime,
     oauth::diagnosis::{Diagnosed, Mistake},
+    operator::reasons::attention::{AfterRejection, ConsumerNow},
     provider::respond,
-    records::values::port::ListedConsumer,
+    records::values::use_cases::ListedConsumer,
     telemetry::calls::{
         facts::Door,
         record::CallRecord,

@@ -1,7 +1,6 @@
 //! Responses of this program itself: each step turns its rejections and faults into a [`Problem`], and this module writes it in
 //! the format that the caller prefers. No text of an internal error reaches a caller.
 
-mod advice;
 mod challenge;
 pub mod duration;
 pub mod facts;
@@ -10,6 +9,7 @@ mod format;
 mod launch;
 mod launch_page;
 pub mod mistake;
+mod next_step;
 mod own_response;
 
 use std::borrow::Cow;
@@ -187,7 +187,7 @@ impl Failure {
 /// The content of the response to a failure, with its advice.
 fn advised(failure: &Failure) -> Problem {
     let mut problem = failure.problem();
-    let usual = || advice::usual(problem.verdict).map(Cow::Borrowed);
+    let usual = || next_step::usual(problem.verdict).map(Cow::Borrowed);
     problem.advice = problem.advice.take().or_else(usual);
     problem
 }

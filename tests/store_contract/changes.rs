@@ -7,9 +7,9 @@ use countersign::{
     records::{
         store::Store,
         values::{
-            port::{AuditFilter, Change, Exchanged},
             record::TokenUse,
             transfer::Record,
+            use_cases::{AuditFilter, Change, Exchanged},
         },
     },
     telemetry::audit::{Actor, CommandRecord},

@@ -3,8 +3,8 @@
 use countersign::{
     base::{clock::UnixTime, text::names::ConsumerKey},
     records::values::{
-        port::{Added, Exchanged, RecordFilter, Updated},
         record::{Consumer, ConsumerUse, Dialect, Registration},
+        use_cases::{Added, Exchanged, RecordFilter, Updated},
     },
 };
 

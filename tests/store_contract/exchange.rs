@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 use countersign::records::{
     store::Store,
     values::{
-        port::{
+        record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
+        use_cases::{
             Change, ConsentDecision, Decided,
             Exchanged::{self, Denied, Expired, Undecided, Unknown, Used, WrongVerifier},
             MAX_WRONG_VERIFIERS, TokenExchange, TokenFilter,
         },
-        record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
     },
 };
 

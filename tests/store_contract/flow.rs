@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use countersign::{
     base::clock::UnixTime,
     records::values::{
-        port::{ConsentDecision, Decided, Earlier, Exchanged, Issued, TokenFilter},
         record::{AccessToken, Callback, Consumer, RequestToken, RequestTokenState, Session},
+        use_cases::{ConsentDecision, Decided, Earlier, Exchanged, Issued, TokenFilter},
     },
 };
 

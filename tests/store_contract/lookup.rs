@@ -13,8 +13,8 @@ use countersign::{
         store::{Backend, Store, StoreParams, open_store, postgres::PostgresUrl},
         values::{
             ExternalRecords, Opening, StoreError,
-            port::{Added, Change, Source},
             record::{AccessToken, Consumer},
+            use_cases::{Added, Change, Source},
         },
     },
 };

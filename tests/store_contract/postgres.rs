@@ -15,9 +15,9 @@ use countersign::records::{
     store::{Backend as Engine, Store, StoreParams, open_store, postgres::PostgresUrl},
     values::{
         OpenProblem, Opening, StoreError, StoreOpenError,
-        port::{Added, Admitted, VerifiedPassword},
         record::{OutsideUser, Session},
         seal::SealKey,
+        use_cases::{Added, Admitted, VerifiedPassword},
     },
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};

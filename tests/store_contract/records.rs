@@ -18,12 +18,14 @@ use countersign::{
         store::Store,
         values::{
             StoreError,
-            port::{Added, ConsentDecision, Decided, TokenExchange, Updated, VerifiedPassword},
             record::{
                 AccessToken, BodyHash, Callback, Consumer, Dialect, Registration, RequestToken,
                 RequestTokenState, Session, User,
             },
             transfer::{ExportOrigin, Exported, ImportList, Numbered, Record},
+            use_cases::{
+                Added, ConsentDecision, Decided, TokenExchange, Updated, VerifiedPassword,
+            },
         },
     },
 };

@@ -20,7 +20,7 @@ use countersign::{
             OnLost,
             redis::{RedisOpenError, RedisUrl, check_nonces},
         },
-        values::port::NonceLocation,
+        values::use_cases::NonceLocation,
     },
 };
 

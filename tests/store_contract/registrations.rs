@@ -3,8 +3,8 @@
 use countersign::{
     base::text::names::{ConsumerKey, UserId},
     records::values::{
-        port::{Asked, RegistrationBounds},
         record::{Consumer, Registration},
+        use_cases::{Asked, RegistrationBounds},
     },
 };
 

@@ -11,9 +11,9 @@ use countersign::{
         store::{Store, StoreParams, open_store},
         values::{
             Opening, StoreError, StoreOpenError,
-            port::{ResealFrom, Resealed, Updated},
             record::Consumer,
             transfer::Record,
+            use_cases::{ResealFrom, Resealed, Updated},
         },
     },
 };

@@ -9,9 +9,9 @@ use countersign::{
     records::{
         store::Store,
         values::{
-            port::{Change, Decided, VerifiedPassword},
             record::{RequestToken, Session, User},
             transfer::{Conflict, Import, Record},
+            use_cases::{Change, Decided, VerifiedPassword},
         },
     },
 };

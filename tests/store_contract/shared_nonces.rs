@@ -19,7 +19,7 @@ use countersign::{
             redis::{RedisOpenError, RedisUrl, nonce_used, open_nonces},
         },
         store::Store,
-        values::port::NonceLocation,
+        values::use_cases::NonceLocation,
     },
 };
 use tokio::task::JoinSet;

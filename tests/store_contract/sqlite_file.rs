@@ -14,9 +14,9 @@ use countersign::records::{
     store::{Backend, Store, StoreParams, open_store},
     values::{
         OpenProblem, Opening, StoreError, StoreOpenError,
-        port::{Added, ResealFrom, TokenFilter},
         seal::SealKey,
         transfer::{Import, Record},
+        use_cases::{Added, ResealFrom, TokenFilter},
     },
 };
 use rusqlite::Connection;

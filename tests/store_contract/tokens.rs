@@ -7,8 +7,8 @@ use countersign::{
     records::{
         store::Store,
         values::{
-            port::{Added, Change, OwnToken, RecordFilter, TokenFilter},
             record::{AccessToken, Consumer, ConsumerUse, TokenBeginning, TokenUse},
+            use_cases::{Added, Change, OwnToken, RecordFilter, TokenFilter},
         },
     },
 };

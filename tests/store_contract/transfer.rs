@@ -21,12 +21,12 @@ use countersign::{
     records::{
         store::Store,
         values::{
-            port::Added,
             record::{AccessToken, Consumer, ConsumerUse, TokenUse, User},
             transfer::{
                 BATCH, Conflict, Difference, Existing, ExportOrigin, Import, ImportList, Imported,
                 MAX_PROBLEMS, Numbered, Record,
             },
+            use_cases::Added,
         },
     },
 };

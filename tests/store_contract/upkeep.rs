@@ -8,9 +8,9 @@ use countersign::{
         nonce::NonceFiles,
         store::Store,
         values::{
-            port::{Added, ConsentDecision, Decided, Ended, Issued, TokenFilter},
             record::{AccessToken, RequestToken, RequestTokenState, Session, TokenBeginning},
             transfer::{Import, Record},
+            use_cases::{Added, ConsentDecision, Decided, Ended, Issued, TokenFilter},
         },
     },
 };

@@ -3,8 +3,8 @@
 use countersign::{
     base::text::names::UserId,
     records::values::{
-        port::{Added, Admitted, Decided, TokenFilter},
         record::{OutsideUser, RequestTokenState, User},
+        use_cases::{Added, Admitted, Decided, TokenFilter},
     },
 };
 

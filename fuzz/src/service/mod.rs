@@ -33,7 +33,7 @@ use countersign::{
     records::{
         credentials::{self, Cached, feed::ChangeHub},
         nonce::{LocalWindow, Nonces, OnLost, WindowParams},
-        store::double::TestStore,
+        store::test_double::TestStore,
         values::record::{AccessToken, Consumer, Session, User},
     },
     request::{forward::pool, verify::Verifier},

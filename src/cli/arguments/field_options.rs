@@ -9,9 +9,8 @@ use clap::{
 };
 use serde_json::{Map, Value};
 
-use super::secrets::read_pem;
 use crate::{
-    cli::context::CommandError,
+    cli::{arguments::signing_secrets::read_pem, context::CommandError},
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS},
 };
 

@@ -4,5 +4,5 @@ pub(super) mod field_options;
 pub(super) mod named;
 pub mod password;
 pub mod request;
-pub mod secret_arg;
-pub mod secrets;
+pub mod secret_source;
+pub mod signing_secrets;

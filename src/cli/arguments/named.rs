@@ -4,8 +4,8 @@ use crate::{
     cli::context::{CommandError, Context},
     operator::manage::ManageError,
     records::values::{
-        port::RecordFilter,
         record::{Consumer, User},
+        use_cases::RecordFilter,
     },
 };
 

@@ -2,10 +2,12 @@
 
 use std::io::{self, Read as _};
 
-use super::secret_arg::SecretArg;
 use crate::{
     base::{secret::Secret, text::longest},
-    cli::context::{About as _, CommandError, Context},
+    cli::{
+        arguments::secret_source::SecretArg,
+        context::{About as _, CommandError, Context},
+    },
     provider::login::{new_password, password},
     records::values::record::User,
 };

@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use super::{Accounts, BoxedError, traffic};
 use crate::{
     base::{clock::Clock, secret::Secret},
-    cli::{arguments::secret_arg::SecretArg, signature::sign::SignArgs},
+    cli::{arguments::secret_source::SecretArg, signature::sign::SignArgs},
     provider::{
         issue::callback,
         respond::OwnResponse,

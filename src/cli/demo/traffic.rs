@@ -10,7 +10,7 @@ use super::BoxedError;
 use crate::{
     base::clock::Clock,
     cli::{
-        arguments::{request::RequestArgs, secret_arg::SecretArg, secrets::SecretArgs},
+        arguments::{request::RequestArgs, secret_source::SecretArg, signing_secrets::SecretArgs},
         context::{CommandError, actor},
         service::health,
         signature::sign::SignArgs,

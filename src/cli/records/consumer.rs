@@ -22,7 +22,7 @@ use crate::{
         arguments::{
             field_options::{ConsumerRecord, FieldArgs},
             named::ConsumerArg,
-            secret_arg::SecretArg,
+            secret_source::SecretArg,
         },
         context::{
             About as _, CommandError, Confirmation, Context, FilterArgs, RecordOrder, new_name,
@@ -32,7 +32,7 @@ use crate::{
     oauth::Deviation,
     operator::manage::{self, ManageError, check_secret, view},
     provider::{collection::Tool, endpoints::exchange::after_rotation, issue::callback},
-    records::values::{port::RecordFilter, record::Consumer},
+    records::values::{record::Consumer, use_cases::RecordFilter},
     request::verify::settings::Enforcement,
     run::app::{self, live},
     telemetry::calls::facts::Door,

@@ -10,7 +10,7 @@ use crate::{
     base::{clock::parse_duration, text::names::Permission},
     cli::context::{CommandError, Context},
     operator::manage::view,
-    records::values::{port::TokenFilter, record::AccessToken},
+    records::values::{record::AccessToken, use_cases::TokenFilter},
     telemetry::redact::RedactedToken,
 };
 

@@ -31,7 +31,7 @@ use crate::{
         store::Store,
         values::{
             OpenProblem, Opening, grant,
-            port::{ResealFrom, Resealed},
+            use_cases::{ResealFrom, Resealed},
         },
     },
     request::{

@@ -18,7 +18,7 @@ use crate::{
         context::{About as _, CommandError, ConfigArgs, Output},
     },
     oauth::percent,
-    operator::reasons::{self, access_line},
+    operator::reasons::{self, logged_call},
     telemetry::{calls::rejections::KeptCall, log::lines::visible},
 };
 
@@ -142,7 +142,7 @@ fn read(log: &Path, key: &ConsumerKey) -> Result<Vec<Value>, CommandError> {
     let (mut groups, mut access_lines) = (Vec::new(), 0_u64);
     let mut lines = Lines(BufReader::new(input));
     while let Some(line) = lines.next().about(log.display())? {
-        let Some((time, call)) = access_line::read(&line) else {
+        let Some((time, call)) = logged_call::read(&line) else {
             continue;
         };
         access_lines += 1;

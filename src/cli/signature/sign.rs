@@ -13,7 +13,7 @@ use crate::{
     cli::{
         arguments::{
             request::RequestArgs,
-            secrets::{Lookup, SecretArgs, read_pem},
+            signing_secrets::{Lookup, SecretArgs, read_pem},
         },
         context::{About as _, CommandError, Output},
     },

@@ -20,7 +20,7 @@ use crate::{
     cli::terminal::progress::Progress,
     operator::manage::{
         distinct_members,
-        store::line::{Defaults, Head, LineError, VERSION, record},
+        transfer::export_line::{Defaults, Head, LineError, VERSION, record},
     },
     provider::issue::callback,
     records::values::transfer::{Alike, ExportOrigin, MAX_PROBLEMS, Numbered, Rank, Record, name},

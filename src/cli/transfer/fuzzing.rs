@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     base::clock::UnixTime,
-    operator::manage::store::line::Defaults,
+    operator::manage::transfer::export_line::Defaults,
     records::values::transfer::{ExportOrigin, Exported, Record},
 };
 

@@ -23,7 +23,7 @@ use crate::{
         context::{About as _, CommandError, Context, Output, RecordArgs, new_name},
         terminal::progress::took,
     },
-    operator::manage::store::line::Defaults,
+    operator::manage::transfer::export_line::Defaults,
     provider::{issue::callback, login::password},
     records::{
         store::{self, Backend},

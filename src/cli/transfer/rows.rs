@@ -1,5 +1,5 @@
-//! The rows of an input: JSON Lines as `operator/manage/store/line.rs` describes them, or CSV whose columns are mapped onto
-//! the same members.
+//! The rows of an input: JSON Lines as `operator/manage/transfer/export_line.rs` describes them, or CSV whose columns are
+//! mapped onto the same members.
 
 use std::{
     borrow::Cow,
@@ -14,8 +14,8 @@ use super::quotes::{Misquoted, Quotes};
 use crate::{
     operator::manage::{
         CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members,
-        store::{
-            line::{LineError, name_of},
+        transfer::{
+            export_line::{LineError, name_of},
             member_names,
         },
     },

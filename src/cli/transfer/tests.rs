@@ -14,7 +14,7 @@ use crate::{
         text::names::{ConsumerKey, Permission},
     },
     oauth::Deviation,
-    operator::manage::store::{line::Defaults, member_names},
+    operator::manage::transfer::{export_line::Defaults, member_names},
     provider::issue::callback,
     records::values::{
         record::{AccessToken, BodyHash, Consumer, Dialect, Registration, User},

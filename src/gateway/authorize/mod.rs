@@ -29,7 +29,7 @@ use crate::{
             call::Call,
             operations::{Found, Operations},
             permit::Permit,
-            rate::ConsumerRates,
+            rate_limit::ConsumerRates,
             sunset::Sunset,
         },
         route::{FlowPaths, Page, ServiceCall, TokenCall},

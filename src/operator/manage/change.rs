@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{error::ManageError, view};
 use crate::{
-    records::values::port::{Guard, Updated},
+    records::values::use_cases::{Guard, Updated},
     telemetry::audit::changed_value,
 };
 

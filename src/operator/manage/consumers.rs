@@ -22,8 +22,8 @@ use crate::{
         text::{longest, names::ConsumerKey},
     },
     records::values::{
-        port::{Added, Guard, Source, Updated},
         record::Consumer,
+        use_cases::{Added, Guard, Source, Updated},
     },
     telemetry::audit::CommandRecord,
 };

@@ -2,7 +2,7 @@
 //!
 //! [`Management`] has one function for each thing that an operator can change. The command line, the admin API and the console
 //! are fronts of it: they read arguments, call a function and show a [`view`]. A function that changes one record takes a
-//! [`Guard`](crate::records::values::port::Guard), which looks at the record in the transaction of the change.
+//! [`Guard`](crate::records::values::use_cases::Guard), which looks at the record in the transaction of the change.
 
 pub mod audit;
 mod change;
@@ -11,8 +11,8 @@ mod error;
 mod input;
 mod record_fields;
 pub mod setting;
-pub(crate) mod store;
 mod tokens;
+pub(crate) mod transfer;
 mod users;
 pub mod view;
 

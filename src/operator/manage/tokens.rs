@@ -6,8 +6,8 @@ use super::{Actor, InvalidInput, ManageError, Management, change::WatchedGuard};
 use crate::{
     base::{clock::UnixTime, secret::random, text::names::Permission},
     records::values::{
-        port::{Added, Guard, TokenFilter},
         record::{AccessToken, Consumer, TokenBeginning, User},
+        use_cases::{Added, Guard, TokenFilter},
     },
     telemetry::{
         audit::CommandRecord,

@@ -15,8 +15,8 @@ use crate::{
         text::names::UserId,
     },
     records::values::{
-        port::{Added, Guard},
         record::User,
+        use_cases::{Added, Guard},
     },
     telemetry::audit::CommandRecord,
 };

@@ -8,8 +8,8 @@ use crate::{
         respond::{Failure, OwnResponse},
     },
     records::values::{
-        port::{Exchanged, TokenExchange},
         record::Callback,
+        use_cases::{Exchanged, TokenExchange},
     },
     request::{
         parse::signed::SignedRequest,

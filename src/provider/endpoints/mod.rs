@@ -27,7 +27,7 @@ use crate::{
             origin::PublicUrl,
             signed::{Collected, SignedRequest, is_form, is_multipart},
         },
-        policy::{self, rate::ConsumerRates, sunset::Sunset},
+        policy::{self, rate_limit::ConsumerRates, sunset::Sunset},
         route::{self, TokenCall},
         verify::{self, Purpose, Verifier, VerifyFault, VerifyRejection, VerifyRules},
     },

@@ -11,8 +11,8 @@ use crate::{
     records::{
         credentials::ConsumerCredentials,
         values::{
-            port::Issued,
             record::{RequestToken, RequestTokenState},
+            use_cases::Issued,
         },
     },
     request::{parse::signed::SignedRequest, verify::Verified},

@@ -24,7 +24,7 @@ use crate::{
     provider::issue::registration,
     records::{
         store::Store,
-        values::{port::Admitted, record::OutsideUser},
+        values::{record::OutsideUser, use_cases::Admitted},
     },
     wire::{
         address::EndpointUrl,

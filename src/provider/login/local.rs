@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, PasswordPool, password};
 use crate::{
     base::{secret::Secret, text::longest},
-    records::{store::Store, values::port::Account},
+    records::{store::Store, values::use_cases::Account},
 };
 
 /// Checks local accounts.
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
     use crate::records::{
-        store::double::{TestStore, user},
+        store::test_double::{TestStore, user},
         values::record::User,
     };
 

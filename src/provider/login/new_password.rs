@@ -70,7 +70,7 @@ pub fn check(new: &Secret, current: Option<&Secret>, user: &User) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::store::double::user;
+    use crate::records::store::test_double::user;
 
     #[test]
     fn names_what_is_wrong() {

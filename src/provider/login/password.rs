@@ -50,7 +50,7 @@ pub fn hash(password: &Secret) -> Result<Secret, PasswordError> {
 ///
 /// The time of argon2 grows with its memory and its passes, and not evenly: no amount of other work takes exactly as long.
 /// So the password is hashed once at each cost that any account has (`costs`, as
-/// [`Account`](crate::records::values::port::Account) has them) and once at ours, always in the same order: at the cost of
+/// [`Account`](crate::records::values::use_cases::Account) has them) and once at ours, always in the same order: at the cost of
 /// `hash` with its salt, at all others with a salt of no account. A store whose hashes were all made here costs one hash
 /// per login. Imported ones of other costs cost one more for each, until their users have logged in and [were
 /// given](has_our_cost) one of ours. The time reveals which costs the store has, never which account has one.

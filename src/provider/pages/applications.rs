@@ -21,8 +21,8 @@ use crate::{
         theme::frame::Frame,
     },
     records::values::{
-        port::TokenFilter,
         record::{AccessToken, Session, TokenBeginning, User},
+        use_cases::TokenFilter,
     },
 };
 

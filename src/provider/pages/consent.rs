@@ -36,11 +36,11 @@ use crate::{
         theme::frame::Frame,
     },
     records::values::{
-        port::{ConsentDecision, Decided, Earlier},
         record::{
             AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState,
             TokenBeginning, User,
         },
+        use_cases::{ConsentDecision, Decided, Earlier},
     },
     telemetry::redact::RedactedToken,
 };

@@ -31,7 +31,7 @@ use crate::{
         theme::frame::Frame,
     },
     records::values::StoreError,
-    request::policy::{PolicyRejection, rate::ConsumerRates},
+    request::policy::{PolicyRejection, rate_limit::ConsumerRates},
     telemetry::calls::{
         facts::OtherSecret,
         rejections::{BaseStrings, KeptCall, ReasonCount},

@@ -28,8 +28,8 @@ use crate::{
     },
     records::values::{
         is_logged_outage,
-        port::{Admitted, VerifiedPassword},
         record::{OutsideUser, Session, User},
+        use_cases::{Admitted, VerifiedPassword},
     },
     telemetry::metrics::Verdict,
 };

@@ -37,8 +37,8 @@ use crate::{
         theme::frame::Frame,
     },
     records::values::{
-        port::{Asked, RegistrationBounds, Updated},
         record::{Consumer, Registration, User},
+        use_cases::{Asked, RegistrationBounds, Updated},
     },
     request::route::{Page, ServiceCall, TokenCall},
     telemetry::audit::{Actor, CommandRecord, changed_value},

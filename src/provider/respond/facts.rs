@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     oauth::DeviationSet,
     provider::respond::Failure,
-    request::{parse::claimed::Claimed, policy::rate::Quota, verify::Sender},
+    request::{parse::claimed::Claimed, policy::rate_limit::Quota, verify::Sender},
 };
 
 /// The facts about a call, for logs and metrics.

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::advice::usual;
 use crate::{
     base::clock,
     oauth::diagnosis::{Diagnosed, Mistake},
+    provider::respond::next_step::usual,
     telemetry::{
         calls::{facts::OperationRule, record::CallRecord},
         metrics::{Outcome, Verdict},

@@ -15,7 +15,7 @@ use crate::{
     },
     records::{
         credentials::cache::{CacheEntry, RecordCache},
-        values::{Result, port::Source},
+        values::{Result, use_cases::Source},
     },
 };
 

@@ -10,7 +10,7 @@ use crate::{
     records::{
         credentials::Cached,
         store::Store,
-        values::{Result, port::Change},
+        values::{Result, use_cases::Change},
     },
     telemetry::{audit::CommandRecord, calls::rejections::Rejections},
 };

@@ -40,7 +40,7 @@ use crate::{
     oauth::{SignatureMethod, SigningKey},
     records::{
         store::Store,
-        values::{Result, port::Change, record::Dialect},
+        values::{Result, record::Dialect, use_cases::Change},
     },
 };
 

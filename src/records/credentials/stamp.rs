@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{base::clock::UnixTime, records::values::port::Source};
+use crate::{base::clock::UnixTime, records::values::use_cases::Source};
 
 /// The announced changes of all kinds of records.
 #[derive(Debug, Default)]

@@ -10,4 +10,4 @@ mod sqlite;
 pub use open::{Backend, StoreParams, open_store};
 pub use sql::Store;
 #[cfg(any(test, fuzzing))]
-pub use sql::double;
+pub use sql::test_double;

@@ -4,10 +4,10 @@ pub(in crate::records) mod error;
 mod external;
 pub(in crate::records) mod opening;
 pub mod password_cost;
-pub mod port;
 pub mod record;
 pub mod seal;
 pub mod transfer;
+pub mod use_cases;
 pub(in crate::records) mod value;
 
 pub use error::{ExternalFault, Result, StoreError, is_disk_full, is_logged_outage};

@@ -7,7 +7,7 @@ pub mod conventions;
 pub mod operations;
 mod path;
 pub mod permit;
-pub mod rate;
+pub mod rate_limit;
 mod rejection;
 pub mod settings;
 pub mod sunset;

@@ -13,7 +13,7 @@ use crate::{
     records::{
         credentials,
         nonce::{self, LocalWindow, OnLost},
-        store::double::{TestStore, user},
+        store::test_double::{TestStore, user},
         values::record::{AccessToken, Consumer, Dialect},
     },
     request::parse::origin::PublicUrl,

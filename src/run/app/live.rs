@@ -27,7 +27,7 @@ use crate::{
         forward::{ForwardParams, pool::PoolParams},
         identity::keys::Keys,
         parse::origin::Origins,
-        policy::rate::ConsumerRates,
+        policy::rate_limit::ConsumerRates,
         route,
         verify::{Advice, VerifyRules},
     },

@@ -58,7 +58,7 @@ use crate::{
         identity::settings::{AssertionSettings, IdentitySettings},
         parse::settings::{ProxySettings, ServiceSettings},
         policy::{
-            rate::RateSettings,
+            rate_limit::RateSettings,
             settings::{OperationSettings, PathSettings, UnlistedSettings},
             sunset::settings::{BrownOutSettings, SunsetSettings},
         },

@@ -28,8 +28,8 @@ use crate::{
         respond::OwnResponse,
     },
     records::values::{
-        port::{AuditEntry, AuditFilter, Change, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
+        use_cases::{AuditEntry, AuditFilter, Change, RecordFilter, TokenFilter},
     },
     telemetry::calls::rejections::{KeptCall, ReasonCount},
 };

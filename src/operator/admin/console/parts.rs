@@ -12,7 +12,7 @@ use crate::{
     base::clock::UnixTime,
     operator::manage::{FieldKind, RecordField},
     provider::issue::callback::ESCAPED,
-    records::values::{port::ListedConsumer, record::Consumer},
+    records::values::{record::Consumer, use_cases::ListedConsumer},
 };
 
 /// A time as a page shows it at `now`: how long ago, and as a date if that is more than a day. Its title is the whole time.

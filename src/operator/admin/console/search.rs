@@ -13,8 +13,8 @@ use crate::{
     operator::admin::console::calls::call,
     provider::respond::OwnResponse,
     records::values::{
-        port::{AuditFilter, RecordFilter, TokenFilter},
         record::AccessToken,
+        use_cases::{AuditFilter, RecordFilter, TokenFilter},
     },
     telemetry::redact::{RedactedToken, SHOWN_TOKEN_CHARS},
 };

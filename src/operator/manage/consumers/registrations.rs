@@ -7,8 +7,8 @@ use crate::{
     operator::manage::{Actor, InvalidInput, ManageError, Management},
     provider::issue::registration,
     records::values::{
-        port::Guard,
         record::{Consumer, Registration},
+        use_cases::Guard,
     },
 };
 

@@ -17,8 +17,8 @@ use crate::{
         theme::frame::Frame,
     },
     records::values::{
-        port::OwnToken,
         record::{AccessToken, Consumer, TokenBeginning},
+        use_cases::OwnToken,
     },
     telemetry::{audit::CommandRecord, redact::RedactedToken},
 };

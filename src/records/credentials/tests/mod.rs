@@ -18,7 +18,7 @@ use super::*;
 use crate::{
     records::{
         credentials::feed::ChangeHub,
-        store::double::TestStore,
+        store::test_double::TestStore,
         values::{
             StoreError,
             record::{AccessToken, Consumer},

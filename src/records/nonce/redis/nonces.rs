@@ -21,7 +21,7 @@ use crate::{
             Insertion, NonceUse, OnLost, SharedWindow, Unavailable,
             shared::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
         },
-        values::{Result, StoreError, port::NonceLocation},
+        values::{Result, StoreError, use_cases::NonceLocation},
     },
 };
 

@@ -5,8 +5,8 @@ use crate::{
     base::clock::UnixTime,
     records::values::{
         Result,
-        port::{AuditEntry, AuditFilter, Change},
         seal::Seal,
+        use_cases::{AuditEntry, AuditFilter, Change},
         value::{ColumnType as _, Row},
     },
     telemetry::audit::{Actor, CommandRecord},
@@ -98,7 +98,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::store::sql::double::TestStore;
+    use crate::records::store::sql::test_double::TestStore;
 
     #[tokio::test]
     async fn a_record_of_another_version_hides_no_older_one() {

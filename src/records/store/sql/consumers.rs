@@ -12,10 +12,10 @@ use crate::{
         store::sql::tx::{filter::condition, rows},
         values::{
             Result,
-            port::{Added, Change, Guard, RecordFilter, Source, Updated},
             record::{Consumer, ConsumerUse},
             seal::field,
             transfer::BATCH,
+            use_cases::{Added, Change, Guard, RecordFilter, Source, Updated},
             value::{json, seconds},
         },
     },

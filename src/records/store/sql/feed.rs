@@ -5,7 +5,7 @@ use crate::records::{
     store::sql::tx::rows,
     values::{
         Result,
-        port::{Change, Changes},
+        use_cases::{Change, Changes},
         value::needed,
     },
 };

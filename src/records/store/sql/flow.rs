@@ -12,11 +12,11 @@ use crate::{
         store::sql::tx::rows,
         values::{
             Result, StoreError,
-            port::{
-                ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange,
-            },
             record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
             seal::field,
+            use_cases::{
+                ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange,
+            },
             value::json,
         },
     },

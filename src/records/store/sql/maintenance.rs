@@ -8,7 +8,7 @@ use crate::{
     base::clock::UnixTime,
     records::{
         nonce::{NonceFiles, NonceUse, SharedWindow},
-        values::{Result, port::NonceLocation, seal::Seal, value::Row},
+        values::{Result, seal::Seal, use_cases::NonceLocation, value::Row},
     },
 };
 

@@ -15,8 +15,8 @@ use super::engine::{Deadline, Engine, Isolation, Statements};
 use crate::{
     records::values::{
         ExternalRecords, Result,
-        port::Guard,
         seal::Seal,
+        use_cases::Guard,
         value::{Value, json},
     },
     telemetry::metrics::Metrics,
@@ -24,12 +24,12 @@ use crate::{
 
 mod audit;
 mod consumers;
-#[cfg(any(test, fuzzing))]
-pub mod double;
 mod feed;
 mod flow;
 mod maintenance;
 mod sessions;
+#[cfg(any(test, fuzzing))]
+pub mod test_double;
 mod tokens;
 mod transfer;
 mod tx;

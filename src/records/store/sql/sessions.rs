@@ -12,8 +12,8 @@ use crate::{
         },
         values::{
             Result,
-            port::{Change, Guard, VerifiedPassword},
             record::{Session, User},
+            use_cases::{Change, Guard, VerifiedPassword},
         },
     },
 };

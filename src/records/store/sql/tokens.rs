@@ -18,9 +18,9 @@ use crate::{
         },
         values::{
             Result,
-            port::{Added, Change, Guard, OwnToken, Source, TokenFilter},
             record::{AccessToken, Consumer, TokenUse},
             seal::{Seal, field},
+            use_cases::{Added, Change, Guard, OwnToken, Source, TokenFilter},
             value::{Row, json, seconds},
         },
     },

@@ -16,8 +16,8 @@ use crate::records::{
     },
     values::{
         Result,
-        port::Change,
         seal::Seal,
+        use_cases::Change,
         value::{Value, json},
     },
 };

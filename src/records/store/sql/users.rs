@@ -14,9 +14,9 @@ use crate::{
         values::{
             Result, StoreError,
             password_cost::password_cost as cost,
-            port::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
             record::{OutsideUser, User},
             seal::field,
+            use_cases::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
             value::escaped,
         },
     },

@@ -31,12 +31,12 @@ use crate::records::values::{
     value::{Row, Value},
 };
 
-#[cfg(any(test, fuzzing))]
-pub(super) mod double;
 mod holder;
 mod open;
 mod schema;
 mod statement;
+#[cfg(any(test, fuzzing))]
+pub(super) mod test_double;
 
 use open::is_busy;
 

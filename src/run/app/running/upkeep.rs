@@ -15,8 +15,8 @@ use crate::{
         nonce::MARK_EVERY,
         values::{
             StoreError, is_disk_full, is_logged_outage,
-            port::{Ended, ResealFrom, Updated},
             record::{Consumer, Registration},
+            use_cases::{Ended, ResealFrom, Updated},
         },
     },
     run::app::services::{self, Services},

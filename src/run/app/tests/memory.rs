@@ -12,10 +12,10 @@ use crate::{
     records::{
         credentials::{CacheSettings, Cached, LocalAccess},
         nonce::{Insertion, LocalWindow, NonceUse, OnLost, WindowParams},
-        store::double::{TestStore, user},
+        store::test_double::{TestStore, user},
         values::record::{AccessToken, Consumer, ConsumerUse, Dialect},
     },
-    request::policy::rate::ConsumerRates,
+    request::policy::rate_limit::ConsumerRates,
 };
 
 /// The pairs up to which memory is counted, from half of them on: in between the tables of the cache grow, as they do up to a

@@ -13,7 +13,7 @@ use crate::{
         },
         reasons::grouped,
     },
-    records::values::port::RecordFilter,
+    records::values::use_cases::RecordFilter,
     telemetry::{
         calls::rejections::{KeptCall, ObservedCalls, ReasonCount},
         charts::ObservedTime,

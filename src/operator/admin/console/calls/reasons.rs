@@ -17,10 +17,10 @@ use crate::{
         manage::SECRET_ROTATED,
         reasons::{
             self,
-            after::{AfterRejection, ConsumerNow},
+            attention::{AfterRejection, ConsumerNow},
         },
     },
-    records::values::port::AuditFilter,
+    records::values::use_cases::AuditFilter,
     telemetry::{
         calls::{facts::OtherSecret, rejections::ReasonCount},
         metrics::Verdict,

@@ -15,7 +15,7 @@ use crate::{
         reasons::words,
     },
     provider::respond::OwnResponse,
-    records::values::port::{AuditEntry, AuditFilter, RecordFilter},
+    records::values::use_cases::{AuditEntry, AuditFilter, RecordFilter},
 };
 
 /// Times in the past.

@@ -15,8 +15,8 @@ use crate::{
     },
     provider::respond::OwnResponse,
     records::values::{
-        port::Guard,
         record::{Consumer, User},
+        use_cases::Guard,
     },
 };
 

@@ -19,12 +19,12 @@ use crate::{
             parts::{Moment, Named, Names, Number, Tag, counted, field_text, last_use, path, time},
         },
         manage::{CONSUMER_FIELDS, FieldKind, RecordField, view},
-        reasons::after::AfterRejection,
+        reasons::attention::AfterRejection,
     },
     provider::respond::OwnResponse,
     records::values::{
-        port::{AuditFilter, TokenFilter},
         record::{AccessToken, BEARER, Consumer, Registration},
+        use_cases::{AuditFilter, TokenFilter},
     },
     telemetry::{
         calls::{consumer_calls::DoorCalls, last_day::LastDay, rejections::ReasonCount},

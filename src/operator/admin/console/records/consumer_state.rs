@@ -7,7 +7,7 @@ use crate::{
         parts::{counted, listed, time},
     },
     provider::respond::OwnResponse,
-    records::values::{port::TokenFilter, record::Consumer},
+    records::values::{record::Consumer, use_cases::TokenFilter},
 };
 
 impl ConsoleRequest<'_> {

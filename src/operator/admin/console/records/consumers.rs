@@ -15,8 +15,8 @@ use crate::{
     },
     provider::respond::OwnResponse,
     records::values::{
-        port::RecordFilter,
         record::{Consumer, Registration},
+        use_cases::RecordFilter,
     },
 };
 

@@ -14,8 +14,8 @@ use crate::{
     },
     provider::respond::OwnResponse,
     records::values::{
-        port::TokenFilter,
         record::{AccessToken, TokenBeginning},
+        use_cases::TokenFilter,
     },
     telemetry::redact::RedactedToken,
 };

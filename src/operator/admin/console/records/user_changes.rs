@@ -18,7 +18,7 @@ use crate::{
         login::new_password::{self, Weakness},
         respond::OwnResponse,
     },
-    records::values::{port::TokenFilter, record::User},
+    records::values::{record::User, use_cases::TokenFilter},
 };
 
 #[derive(Template)]

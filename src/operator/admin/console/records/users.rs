@@ -17,8 +17,8 @@ use crate::{
     },
     provider::respond::OwnResponse,
     records::values::{
-        port::{AuditFilter, RecordFilter, TokenFilter},
         record::{Session, User},
+        use_cases::{AuditFilter, RecordFilter, TokenFilter},
     },
 };
 

@@ -17,8 +17,8 @@ use crate::{
         },
         values::{
             Result,
-            port::{Asked, RegistrationBounds},
             record::Consumer,
+            use_cases::{Asked, RegistrationBounds},
             value::{Value, needed},
         },
     },

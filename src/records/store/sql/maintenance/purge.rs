@@ -14,7 +14,7 @@ use crate::{
                 tx::{Tx, rows},
             },
         },
-        values::{Result, port::Ended, value::json},
+        values::{Result, use_cases::Ended, value::json},
     },
 };
 

@@ -16,12 +16,12 @@ use crate::{
     records::values::{
         Result, StoreError,
         password_cost::password_cost,
-        port::Change,
         record::AccessToken,
         transfer::{
             Alike, BATCH, Conflict, Difference, Import, ImportList, ImportProblem, Imported,
             MAX_PASSWORD_MILLISECONDS, MAX_PROBLEMS, Numbered, Record, name,
         },
+        use_cases::Change,
         value::seconds,
     },
 };

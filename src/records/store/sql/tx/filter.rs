@@ -1,7 +1,7 @@
 //! Conditions of lists.
 
 use crate::records::values::{
-    port::RecordFilter,
+    use_cases::RecordFilter,
     value::{Value, escaped},
 };
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::records::{
     store::sql::{READ, Store},
-    values::{Result, port::ListedConsumer, seal::Seal, value::Row},
+    values::{Result, seal::Seal, use_cases::ListedConsumer, value::Row},
 };
 
 impl Store {

@@ -7,11 +7,11 @@ use crate::{
     base::{clock::UnixTime, secret::Secret, text::names::ConsumerKey},
     records::values::{
         Result, StoreError,
-        port::Change,
         record::{
             AccessToken, Consumer, ConsumerUse, RequestToken, RequestTokenState, Session, User,
         },
         seal::{Seal, field},
+        use_cases::Change,
         value::{Row, needed},
     },
 };

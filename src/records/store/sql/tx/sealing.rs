@@ -7,8 +7,8 @@ use crate::records::{
     },
     values::{
         Result, StoreError,
-        port::{ResealFrom, Resealed},
         seal::{Mismatch, field},
+        use_cases::{ResealFrom, Resealed},
         value::needed,
     },
 };

@@ -1,6 +1,6 @@
 //! The use cases with the store as a whole: export, import, and its secrets under another key.
 
-pub(crate) mod line;
+pub(crate) mod export_line;
 pub(crate) mod member_names;
 
 use std::io;
@@ -8,8 +8,8 @@ use std::io;
 use super::{ManageError, Management};
 use crate::{
     records::values::{
-        port::{Change, ResealFrom, Resealed},
         transfer::{Exported, Import, ImportList, TransferError},
+        use_cases::{Change, ResealFrom, Resealed},
     },
     telemetry::audit::{Actor, CommandRecord},
 };

@@ -6,8 +6,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::signing_key::HmacHash;
-use crate::oauth::method::SignatureMethod;
+use crate::oauth::method::{SignatureMethod, signing_key::HmacHash};
 
 /// The hash of `body` for a request that is signed with `method`.
 #[must_use]

@@ -24,12 +24,12 @@ use crate::{
     records::{
         store::sqlite::{
             SqliteStore,
-            double::{Held, Memory},
+            test_double::{Held, Memory},
         },
         values::{
             Opening,
-            port::Change,
             record::{AccessToken, Consumer, Session, User},
+            use_cases::Change,
         },
     },
 };

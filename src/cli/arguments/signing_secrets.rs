@@ -4,9 +4,11 @@ use std::{fs::File, io::Read, path::Path};
 
 use clap::Args;
 
-use super::secret_arg::SecretArg;
 use crate::{
-    cli::context::{About as _, CommandError, ConfigArgs, Context, StoreArgs, block_on},
+    cli::{
+        arguments::secret_source::SecretArg,
+        context::{About as _, CommandError, ConfigArgs, Context, StoreArgs, block_on},
+    },
     oauth::RsaPublicKey,
     operator::explain::{Asked, KnownSecrets, find},
     records::{
