@@ -42,7 +42,7 @@ fn a_taken_user_name_is_reported_before_a_password_is_asked_for() {
     let line = in_no_terminal(&workspace, "user add bob").failed(1);
     assert!(line.contains("--password-stdin"), "{line}");
     let line = in_no_terminal(&workspace, "user passwd absent").failed(1);
-    assert!(line.contains("there is no user \"nobody\""), "{line}");
+    assert!(line.contains("there is no user \"absent\""), "{line}");
 }
 
 fn in_no_terminal(workspace: &Workspace, arguments: &str) -> crate::commands::workspace::Ended {
