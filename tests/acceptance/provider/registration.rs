@@ -1017,9 +1017,15 @@ fn of_forms_at_once_one_own_token_stays() {
         let mut visitor = Visitor::logged_in(&proxy, &user);
         // Each of the forms twice.
         let forms = [(); 8].map(|()| asked_token(&mut visitor, &consumer.key).1);
-        let requests = forms.iter().chain(&forms);
-        let requests = requests.map(|form| (&proxy, posted(&proxy, &visitor, form)));
-        let answers = race(requests.collect());
+        let forms = Vec::from_iter(forms.iter().chain(&forms));
+        let request = |form: &Form| (&proxy, posted(&proxy, &visitor, form));
+        let mut answers = race(forms.iter().map(|form| request(form)).collect());
+        for (answer, form) in answers.iter_mut().zip(&forms) {
+            // The forms wait for each other in the store; on a busy machine some wait too long.
+            while answer.status == 503 {
+                *answer = race(vec![request(form)]).remove(0);
+            }
+        }
         let made = answers.iter().filter(|answer| answer.status == 200);
         let made = Vec::from_iter(made.map(|answer| {
             own_token(&Page {
@@ -1027,8 +1033,12 @@ fn of_forms_at_once_one_own_token_stays() {
                 answer: answer.clone(),
             })
         }));
+        // A form whose response was lost with the store's, and that was sent again, made a token that no page shows.
         let again = answers.iter().filter(|answer| answer.status == 303);
-        assert_eq!((made.len(), again.count()), (8, 8), "{answers:?}");
+        assert!(
+            made.len() + again.count() == 16 && made.len() <= 8,
+            "{answers:?}"
+        );
         let [live] = &tokens(&proxy, &consumer.key)[..] else {
             panic!("one token stays");
         };
@@ -1036,8 +1046,9 @@ fn of_forms_at_once_one_own_token_stays() {
             let call = Call::get("/photos").by(&consumer).with(token);
             proxy.status(call) == 200
         };
-        let valid = Vec::from_iter(made.iter().filter(passes).map(|it| &*it.token));
-        assert_eq!(valid, [live["token"].as_str().unwrap()]);
+        for valid in made.iter().filter(passes) {
+            assert_eq!(valid.token, live["token"].as_str().unwrap());
+        }
         let events = audited(&proxy, &consumer.key);
         let count = |name: &str| events.iter().filter(|(event, _)| event == name).count();
         assert_eq!(
