@@ -218,8 +218,7 @@ fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
     // The rules of operations judge the same address, or none: never that of a proxy.
     assert!(
         received
-            .facts
-            .address
+            .own_address
             .is_none_or(|judged| judged == address && !is_trusted(judged))
     );
     if address == peer {
