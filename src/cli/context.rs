@@ -36,7 +36,7 @@ use crate::{
         marks,
         output::{self, Listing, say},
     },
-    operator::manage::{self, Actor, ManageError, Management, RecordDefaults, Tool},
+    operator::manage::{self, Actor, ManageError, Management, Operator, RecordDefaults, Tool},
     provider::pages::settings::PermissionSettings,
     records::{
         store::Store,
@@ -368,6 +368,14 @@ impl Context {
     /// The store cannot be opened.
     pub fn manage(&self) -> Result<&Management, CommandError> {
         Ok(&self.opened()?.1)
+    }
+
+    /// Changes the records of the store as the person who runs the command.
+    ///
+    /// # Errors
+    /// The store cannot be opened.
+    pub fn operator(&self) -> Result<Operator<'_>, CommandError> {
+        Ok(self.manage()?.operator(self.actor.clone()))
     }
 
     fn opened(&self) -> Result<&(Arc<Store>, Management), CommandError> {

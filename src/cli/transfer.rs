@@ -30,7 +30,7 @@ use crate::{
     base::{clock::UnixTime, text::names::UserId},
     cli::terminal::progress::{Progress, took},
     operator::manage::{
-        CONSUMER_FIELDS, Management, RecordField, USER_FIELDS,
+        CONSUMER_FIELDS, Operator, RecordField, USER_FIELDS,
         transfer::export_line::{VERSION, line},
     },
     records::{
@@ -201,9 +201,9 @@ impl ExportArgs {
     pub fn run(self) -> Result<Output, CommandError> {
         self.store.run(false, Opening::Existing, async |context| {
             if self.file == Path::new("-") {
-                let manage = context.manage()?;
+                let operator = context.operator()?;
                 let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-                let written = write(context, manage, &mut stdout).await;
+                let written = write(context, operator, &mut stdout).await;
                 match written.and_then(|_| Ok(stdout.flush()?)) {
                     // A reader that closes the pipe has read enough.
                     Err(TransferError::File(error))
@@ -214,7 +214,7 @@ impl ExportArgs {
             } else {
                 let begun = Instant::now();
                 let mut file = file::Pending::new(&self.file, self.force)?;
-                let written = write(context, context.manage()?, file.writer()).await;
+                let written = write(context, context.operator()?, file.writer()).await;
                 let records = file.finish(written)?;
                 let (file, took) = (self.file.display(), took(begun));
                 let records = match records {
@@ -232,7 +232,7 @@ impl ExportArgs {
 /// Writes an export of the store, and returns the number of its records.
 async fn write(
     context: &Context,
-    manage: &Management,
+    operator: Operator<'_>,
     to: &mut impl Write,
 ) -> Result<u64, TransferError> {
     let mut writer = ExportWriter::new(to);
@@ -241,7 +241,7 @@ async fn write(
         NonceScope::Local => UnixTime::default(),
     };
     let write = |part| writer.write(part, accepted_until);
-    manage.export(&context.actor, write).await?;
+    operator.export(write).await?;
     Ok(writer.written)
 }
 

@@ -117,8 +117,9 @@ framed_by = "{}"
     ) -> Result<(), BoxedError> {
         let Self { listener, url } = self;
         let members = view::members(&json!({ "name": "Demo school", "key": "demo-school" }));
-        let (manage, actor) = (management(services), actor());
-        let school = manage.register_consumer(&actor, members, None).await?;
+        let manage = management(services);
+        let operator = manage.operator(actor());
+        let school = operator.register_consumer(members, None).await?;
         let platform = url.clone();
         let course = Course {
             proxy,

@@ -291,17 +291,18 @@ const USER: &str = "ada";
 impl Accounts {
     async fn create(services: &Services, application: SocketAddr) -> Result<Self, BoxedError> {
         let manage = management(services);
-        let (actor, callback) = (actor(), format!("http://{application}/callback"));
+        let operator = manage.operator(actor());
+        let callback = format!("http://{application}/callback");
         let members = view::members(&json!({
             "name": "Demo application", "callbacks": [callback, "oob"], "permissions": ["members"],
         }));
-        let consumer = manage.register_consumer(&actor, members, None).await?;
+        let consumer = operator.register_consumer(members, None).await?;
         let password = Secret::from(random::identifier()?);
         let members = view::members(&json!({ "name": USER, "display_name": "Ada Lovelace" }));
         let mut user = manage::new_user(members, services.clock.now())?;
         user.password_hash = Some(password::hash(&password)?);
-        manage.add_user(&actor, &user).await?;
-        let token = manage.issue_token(&actor, &consumer, &user, Vec::new());
+        operator.add_user(&user).await?;
+        let token = operator.issue_token(&consumer, &user, Vec::new());
         let token = token.await?;
         Ok(Self {
             consumer,

@@ -64,10 +64,11 @@ impl Traffic {
         application: Consumer,
         authority: String,
     ) -> Result<Self, BoxedError> {
+        let operator = manage.operator(actor());
         let mut callers = vec![(application, "/shop/orders?page=", Mistake::None)];
         for (name, path, mistake) in CALLERS {
             let members = view::members(&json!({ "name": name, "callbacks": ["oob"] }));
-            let consumer = manage.register_consumer(&actor(), members, None).await?;
+            let consumer = operator.register_consumer(members, None).await?;
             callers.push((consumer, path, mistake));
         }
         Ok(Self { authority, callers })

@@ -155,7 +155,6 @@ pub(in crate::cli) async fn execute(
     command: Command,
     context: &Context,
 ) -> Result<String, CommandError> {
-    let actor = &context.actor;
     match command {
         Command::Add(arguments) => add(context, arguments).await,
         Command::List {
@@ -236,8 +235,8 @@ pub(in crate::cli) async fn execute(
             let members = changes.members()?;
             warn(context, &members);
             let key = context.consumer(&which.consumer).await?.key;
-            let manage = context.manage()?;
-            let changed = manage.patch_consumer(actor, &key, None, &members).await?;
+            let operator = context.operator()?;
+            let changed = operator.patch_consumer(&key, None, &members).await?;
             let names = Vec::from_iter(members.keys().map(String::as_str));
             let text = format!("Changed {}: {}.", named(&changed), names.join(", "));
             told(context, &changed, &text)
@@ -248,7 +247,7 @@ pub(in crate::cli) async fn execute(
             ..
         } => {
             let key = context.consumer(&which.consumer).await?.key;
-            let consumer = context.manage()?.end_grace(actor, &key, None).await?;
+            let consumer = context.operator()?.end_grace(&key, None).await?;
             let text = format!(
                 "The previous secret of {} is no longer accepted.",
                 named(&consumer)
@@ -263,10 +262,9 @@ pub(in crate::cli) async fn execute(
         } => {
             let secret = read_secret(secret, false)?;
             let key = context.consumer(&which.consumer).await?.key;
-            let manage = context.manage()?;
-            let consumer = manage
-                .rotate_secret(actor, &key, None, secret, grace)
-                .await?;
+            let operator = context.operator()?;
+            let rotated = operator.rotate_secret(&key, None, secret, grace);
+            let consumer = rotated.await?;
             let previous = match consumer.graced_secret(context.now) {
                 Some((_, until)) => format!("the previous one works until {until}"),
                 None => "the previous one is no longer accepted".to_owned(),
@@ -286,10 +284,9 @@ pub(in crate::cli) async fn execute(
         Command::Enable(which) => set_enabled(context, &which, true).await,
         Command::Approve { which, callbacks } => {
             let key = context.consumer(&which.consumer).await?.key;
-            let approved = context
-                .manage()?
-                .approve_consumer(actor, &key, None, Some(&callbacks))
-                .await?;
+            let operator = context.operator()?;
+            let approved = operator.approve_consumer(&key, None, Some(&callbacks));
+            let approved = approved.await?;
             let list = |all: Vec<&str>| match &all[..] {
                 [] => "none".to_owned(),
                 all => all.join(" "),
@@ -309,11 +306,9 @@ pub(in crate::cli) async fn execute(
             told(context, &approved, &text)
         }
         Command::Decline { which, reason } => {
-            let (manage, key) = (
-                context.manage()?,
-                context.consumer(&which.consumer).await?.key,
-            );
-            let declined = manage.decline_consumer(actor, &key, None, &reason).await?;
+            let key = context.consumer(&which.consumer).await?.key;
+            let operator = context.operator()?;
+            let declined = operator.decline_consumer(&key, None, &reason).await?;
             let text = format!("Declined what was asked for {}.", named(&declined));
             told(context, &declined, &text)
         }
@@ -322,14 +317,10 @@ pub(in crate::cli) async fn execute(
             revoke: true,
         } => {
             let consumer = context.consumer(&which.consumer).await?;
-            let revoked = context
-                .manage()?
-                .revoke_developer_link(actor, &consumer.key);
-            revoked.await?;
-            Ok(context.done(&format!(
-                "Ended the link for the developer of {}.",
-                named(&consumer)
-            )))
+            let operator = context.operator()?;
+            operator.revoke_developer_link(&consumer.key).await?;
+            let consumer = named(&consumer);
+            Ok(context.done(&format!("Ended the link for the developer of {consumer}.")))
         }
         Command::Link { which, .. } => make_link(context, &which).await,
         Command::Remove {
@@ -397,8 +388,7 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
     let may_be_empty = accepted.is_some_and(|accepted| accepted.contains(&json!(empty)));
     let secret = read_secret(secret, may_be_empty)?;
     let consumer = manage::new_consumer(members, secret, context.now)?;
-    let registered = context.manage()?.add_consumer(&context.actor, consumer);
-    let registered = registered.await?;
+    let registered = context.operator()?.add_consumer(consumer).await?;
     if let Some(directory) = collections {
         let rules = live::collections(&context.config, app::first(&context.config.listen.address));
         for tool in Tool::VARIANTS {
@@ -422,9 +412,9 @@ async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandErr
 /// Makes the link of a developer, and prints its address.
 async fn make_link(context: &Context, which: &ConsumerArg) -> Result<String, CommandError> {
     let consumer = context.consumer(&which.consumer).await?;
-    let manage = context.manage()?;
-    let made = manage.make_developer_link(&context.actor, &consumer.key);
-    let (link, config) = (made.await?, &context.config);
+    let operator = context.operator()?;
+    let link = operator.make_developer_link(&consumer.key).await?;
+    let config = &context.config;
     let base = config.base_url(app::first(&config.listen.address));
     let url = link.url(&base.to_string(), &config.flow_paths());
     let view = json!({ "url": url, "expires_at": link.until });
@@ -441,11 +431,10 @@ async fn remove(
     which: &ConsumerArg,
     confirmation: &Confirmation,
 ) -> Result<String, CommandError> {
-    let manage = context.manage()?;
     let consumer = context.consumer(&which.consumer).await?;
     let (key, name) = (&consumer.key, named(&consumer));
     confirmation.ask(&format!("Remove the consumer {name} with all its tokens?"))?;
-    manage.remove_consumer(&context.actor, key, None).await?;
+    context.operator()?.remove_consumer(key, None).await?;
     if context.config.lookup.url.is_some() {
         context.note(&format!(
             "the key {key:?} is unknown from now on, also where store.lookup.url finds it"
@@ -474,13 +463,10 @@ async fn set_enabled(
     which: &ConsumerArg,
     enabled: bool,
 ) -> Result<String, CommandError> {
-    let manage = context.manage()?;
     let key = context.consumer(&which.consumer).await?.key;
-    let set = manage.set_consumer_enabled(&context.actor, &key, None, enabled);
-    let (set, observes) = (
-        set.await?,
-        context.config.signature.enforcement == Enforcement::Observe,
-    );
+    let operator = context.operator()?;
+    let set = operator.set_consumer_enabled(&key, None, enabled).await?;
+    let observes = context.config.signature.enforcement == Enforcement::Observe;
     let effect = match enabled {
         true => "its calls are accepted again",
         false if observes && !set.enforce => {

@@ -122,7 +122,7 @@ pub(in crate::cli) async fn execute(
             token: Some(token), ..
         } => {
             let token = manage.token(&token, false).await?;
-            manage.revoke_token(&context.actor, &token, None).await?;
+            context.operator()?.revoke_token(&token, None).await?;
             let consumer = manage.consumer(&token.consumer).await;
             let consumer = consumer.map_or_else(|_| token.consumer.to_string(), |it| it.name);
             let user = manage.user(token.user.as_str()).await;
@@ -145,9 +145,8 @@ pub(in crate::cli) async fn execute(
             unused_for,
         } => {
             let filter = whose.filter(context).await?;
-            let revoked = manage
-                .revoke_tokens(&context.actor, filter, unused_for)
-                .await?;
+            let operator = context.operator()?;
+            let revoked = operator.revoke_tokens(filter, unused_for).await?;
             let text = match revoked {
                 0 => "No access token matches that was not revoked before.".to_owned(),
                 1 => "Revoked 1 access token.".to_owned(),
@@ -159,12 +158,11 @@ pub(in crate::cli) async fn execute(
 }
 
 async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandError> {
-    let manage = context.manage()?;
     let consumer = context.consumer(&args.consumer).await?;
     let user = context.user(&args.user).await?;
-    let token = manage
-        .issue_token(&context.actor, &consumer, &user, args.permissions)
-        .await?;
+    let operator = context.operator()?;
+    let issued = operator.issue_token(&consumer, &user, args.permissions);
+    let token = issued.await?;
     if !consumer.enabled {
         context.warn(&format!(
             "the consumer {:?} is disabled: the token works once countersign consumer enable lets it in",

@@ -79,7 +79,6 @@ pub(in crate::cli) async fn execute(
     command: Command,
     context: &Context,
 ) -> Result<String, CommandError> {
-    let actor = &context.actor;
     match command {
         Command::Add(args) => add(args, context).await,
         Command::List(filter) => {
@@ -94,8 +93,8 @@ pub(in crate::cli) async fn execute(
         Command::Update { which, changes } => {
             let members = changes.members()?;
             let id = context.user(&which.user).await?.id;
-            let manage = context.manage()?;
-            let user = manage.patch_user(actor, &id, None, &members).await?;
+            let operator = context.operator()?;
+            let user = operator.patch_user(&id, None, &members).await?;
             let names = Vec::from_iter(members.keys().map(String::as_str));
             let text = format!("Changed the user {}: {}.", user.name, names.join(", "));
             Ok(context.told(&user, &text))
@@ -111,8 +110,7 @@ pub(in crate::cli) async fn execute(
         Command::EndSessions(which) => {
             let user = context.user(&which.user).await?;
             let sessions = open_sessions(context, &user).await?;
-            let manage = context.manage()?;
-            manage.end_sessions(actor, &user.id, None).await?;
+            context.operator()?.end_sessions(&user.id, None).await?;
             let text = format!(
                 "Ended {sessions} of {}. Access tokens stay valid.",
                 user.name
@@ -122,17 +120,16 @@ pub(in crate::cli) async fn execute(
         Command::Unlock(which) => {
             let user = context.user(&which.user).await?;
             let report = services::throttle(&context.config)?.report_of_end(&user.name);
-            let manage = context.manage()?;
-            manage.end_login_pauses(actor, &user.id, report).await?;
+            let operator = context.operator()?;
+            operator.end_login_pauses(&user.id, report).await?;
             Ok(context.done(&format!("{} can try to log in again.", user.name)))
         }
         Command::Passwd { which, password } => {
             let user = context.user(&which.user).await?;
             let hash = password.hash(context, &user)?;
             let sessions = open_sessions(context, &user).await?;
-            let manage = context.manage()?;
-            let must_change = !password.permanent;
-            let set = manage.set_password(actor, &user, None, hash, must_change);
+            let (operator, must_change) = (context.operator()?, !password.permanent);
+            let set = operator.set_password(&user, None, hash, must_change);
             set.await?;
             let text = format!("{} has the new password; ended {sessions}.", user.name);
             let text = text + until(must_change);
@@ -149,7 +146,7 @@ pub(in crate::cli) async fn execute(
             confirmation.ask(&format!(
                 "Remove the user {name:?} with sessions and tokens?"
             ))?;
-            context.manage()?.remove_user(actor, &user, None).await?;
+            context.operator()?.remove_user(&user, None).await?;
             let text = format!("Removed the user {name} with sessions and access tokens.");
             Ok(context.done(&text))
         }
@@ -168,7 +165,7 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
     }
     user.password_hash = Some(args.password.hash(context, &user)?);
     user.must_change_password = !args.password.permanent;
-    context.manage()?.add_user(&context.actor, &user).await?;
+    context.operator()?.add_user(&user).await?;
     let text = format!("Added the user {} (id {}).", user.name, user.id);
     let text = text + until(user.must_change_password);
     Ok(context.told(&user, &text))
@@ -197,9 +194,8 @@ async fn set_enabled(
     enabled: bool,
 ) -> Result<String, CommandError> {
     let id = context.user(&which.user).await?.id;
-    let manage = context.manage()?;
-    let user = manage.set_user_enabled(&context.actor, &id, None, enabled);
-    let user = user.await?;
+    let operator = context.operator()?;
+    let user = operator.set_user_enabled(&id, None, enabled).await?;
     let text = match enabled {
         true => "can log in again; sessions and tokens that were ended stay ended",
         false => "cannot log in; sessions and access tokens are ended for good",

@@ -26,10 +26,8 @@ pub(in crate::cli) async fn execute(context: &Context) -> Result<String, Command
     }
     let begun = Instant::now();
     let mut progress = Progress::new("secrets", 0);
-    let rekeyed = context
-        .manage()?
-        .rekey(&context.actor, |seen| progress.at(seen, 0));
-    let all = rekeyed.await?;
+    let operator = context.operator()?;
+    let all = operator.rekey(|seen| progress.at(seen, 0)).await?;
     drop(progress);
     let unopened = all.unopened_count();
     let rekeyed = all.older - unopened;

@@ -323,7 +323,7 @@ async fn import(
         TransferError::Store(error) => error.into(),
     };
     if !list.dry_run {
-        let import = context.manage()?.import(&context.actor, list).await;
+        let import = context.operator()?.import(list).await;
         return import.map_err(failed);
     }
     let opened = match services::open_store(&context.config, Opening::Existing) {

@@ -22,7 +22,7 @@ use crate::{
         text::hexadecimal::hexadecimal,
     },
     oauth::percent,
-    operator::manage::{Actor, Tool},
+    operator::manage::{Operator, Tool},
     provider::respond::OwnResponse,
     telemetry::metrics::Verdict,
     wire::server::request::RequestBody,
@@ -72,7 +72,7 @@ async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestB
     let mut call = Call {
         admin,
         backend,
-        actor: admin_actor(Tool::Api, &holder, peer.address),
+        operator: (backend.manage).operator(admin_actor(Tool::Api, &holder, peer.address)),
         segment,
         query,
         body,
@@ -91,7 +91,8 @@ type ApiResult = Result<OwnResponse, ApiError>;
 struct Call<'a> {
     admin: &'a Admin,
     backend: &'a Backend,
-    actor: Actor,
+    /// Changes records as the holder of the token.
+    operator: Operator<'a>,
     /// The variable part of the path, decoded; empty if it has none.
     segment: String,
     query: Query,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use rustix::system::uname;
 
-use super::Management;
+use super::{Management, Operator};
 use crate::{
     base::secret::random,
     records::values::StoreError,
@@ -60,6 +60,44 @@ pub fn actor(by: Tool) -> Actor {
     }
 }
 
+impl Operator<'_> {
+    /// Records what the operator did, for the log of every `serve` on the store. `about` has the event and what it concerns.
+    ///
+    /// The change has happened by then, so a failure is kept for [`Management::take_unrecorded`]. Only use
+    /// cases can record: the tests of the command line find a command that changes the store in another way.
+    pub(super) async fn audit(&self, about: CommandRecord) {
+        let record = CommandRecord {
+            id: random::identifier().unwrap_or_default(),
+            actor: self.actor.clone(),
+            ..about
+        };
+        self.manage.has_changed.store(true, Ordering::Relaxed);
+        if self.manage.feed.is_none() {
+            record.log();
+        }
+        if let Err(error) = self
+            .manage
+            .store
+            .record_command(self.manage.clock.now(), &record)
+            .await
+        {
+            tracing::warn!(
+                error = causes(&error),
+                "the audit record is not kept for other processes"
+            );
+            if self.manage.feed.is_some() {
+                record.log();
+            }
+            *self.manage.unrecorded.lock() = Some(error);
+        }
+        if let Some(feed) = &self.manage.feed
+            && let Err(error) = feed.follow().await
+        {
+            tracing::debug!(%error, "the change is noticed a little later");
+        }
+    }
+}
+
 impl Management {
     /// Why the last change has no audit record, if it has none. Asking resets it.
     pub fn take_unrecorded(&self) -> Option<StoreError> {
@@ -69,36 +107,5 @@ impl Management {
     /// Whether anything was recorded as done, which nearly always is a change of the store.
     pub fn has_changed(&self) -> bool {
         self.has_changed.load(Ordering::Relaxed)
-    }
-
-    /// Records what `by` did, for the log of every `serve` on the store. `about` has the event and what it concerns.
-    ///
-    /// The change has happened by then, so a failure is kept for [`Management::take_unrecorded`]. Only use
-    /// cases can record: the tests of the command line find a command that changes the store in another way.
-    pub(super) async fn audit(&self, by: &Actor, about: CommandRecord) {
-        let record = CommandRecord {
-            id: random::identifier().unwrap_or_default(),
-            actor: by.clone(),
-            ..about
-        };
-        self.has_changed.store(true, Ordering::Relaxed);
-        if self.feed.is_none() {
-            record.log();
-        }
-        if let Err(error) = self.store.record_command(self.clock.now(), &record).await {
-            tracing::warn!(
-                error = causes(&error),
-                "the audit record is not kept for other processes"
-            );
-            if self.feed.is_some() {
-                record.log();
-            }
-            *self.unrecorded.lock() = Some(error);
-        }
-        if let Some(feed) = &self.feed
-            && let Err(error) = feed.follow().await
-        {
-            tracing::debug!(%error, "the change is noticed a little later");
-        }
     }
 }

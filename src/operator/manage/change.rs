@@ -8,19 +8,21 @@ use serde_json::Value;
 
 use super::{error::ManageError, view};
 use crate::{
-    records::values::use_cases::{Guard, Updated},
+    records::values::{
+        StoreError,
+        use_cases::{Guard, Updated},
+    },
     telemetry::audit::changed_value,
 };
+
+/// The names of the members that differ after a change, and each of them with its value before and after.
+pub(super) type Differences = (Vec<String>, String);
 
 /// A change in the store: `change` says why a record is not changed, and that is returned.
 pub(super) struct RecordChange<'a, T> {
     guard: Guard<'a, T>,
     change: &'a (dyn Fn(&mut T) -> Result<(), ManageError> + Sync),
-    refused: Mutex<Option<ManageError>>,
-    /// The names of the members that differ after the change.
-    pub(super) members: Mutex<Vec<String>>,
-    /// Each of them with its value before and after.
-    changes: Mutex<String>,
+    outcome: Mutex<Result<Differences, ManageError>>,
 }
 
 impl<'a, T: Serialize> RecordChange<'a, T> {
@@ -31,9 +33,7 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
         Self {
             guard,
             change,
-            refused: Mutex::new(None),
-            members: Mutex::default(),
-            changes: Mutex::default(),
+            outcome: Mutex::new(Ok(Differences::default())),
         }
     }
 
@@ -45,24 +45,17 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
             true => Err(ManageError::Stale),
             false => (self.change)(record),
         };
-        let after = view::members(record).into_iter();
-        let differ = after.filter(|(name, value)| before.get(name) != Some(value));
-        let differ = Vec::from_iter(differ);
-        let changes = differ.iter().map(|(name, value)| {
+        let mut after = view::members(record);
+        after.retain(|name, value| before.get(name) != Some(value));
+        let changes = after.iter().map(|(name, value)| {
             let before = before.get(name).unwrap_or(&Value::Null);
             changed_value(name, before, value)
         });
-        *self.changes.lock() = Vec::from_iter(changes).join("; ");
-        *self.members.lock() = differ.into_iter().map(|(name, _)| name).collect();
-        let refused = result.err();
-        let is_wanted = refused.is_none();
-        *self.refused.lock() = refused;
+        let changes = Vec::from_iter(changes).join("; ");
+        let outcome = result.map(|()| (after.into_iter().map(|(name, _)| name).collect(), changes));
+        let is_wanted = outcome.is_ok();
+        *self.outcome.lock() = outcome;
         is_wanted
-    }
-
-    /// The names of the members that differ after the change, and their values before and after.
-    pub(super) fn differences(&self) -> (Vec<String>, String) {
-        (self.members.lock().clone(), self.changes.lock().clone())
     }
 
     /// The record after the change, or why it was not changed: `unknown`, what `change` said, or `otherwise`.
@@ -71,38 +64,32 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
         updated: Updated<T>,
         unknown: impl FnOnce() -> ManageError,
         otherwise: impl FnOnce() -> ManageError,
-    ) -> Result<T, ManageError> {
+    ) -> Result<(T, Differences), ManageError> {
+        let outcome = self.outcome.into_inner();
         match updated {
-            Updated::Updated(record) => Ok(*record),
+            Updated::Updated(record) => Ok((*record, outcome?)),
             Updated::Unknown => Err(unknown()),
-            Updated::Refused => Err(self.refused.into_inner().unwrap_or_else(otherwise)),
+            Updated::Refused => Err(outcome.err().unwrap_or_else(otherwise)),
         }
     }
 }
 
-/// Notes whether a guard has found another record than the change is for.
-pub(super) struct WatchedGuard<'a, T> {
-    guard: Guard<'a, T>,
-    is_stale: AtomicBool,
-}
-
-impl<'a, T> WatchedGuard<'a, T> {
-    pub(super) const fn new(guard: Guard<'a, T>) -> Self {
-        Self {
-            guard,
-            is_stale: AtomicBool::new(false),
-        }
-    }
-
-    pub(super) fn check(&self, record: &T) -> bool {
-        let passes = self.guard.is_none_or(|guard| guard(record));
-        self.is_stale.store(!passes, Ordering::Relaxed);
+/// Makes a change for which the record has to pass `guard`; `false`: there is no such record.
+///
+/// # Errors
+/// [`ManageError::Stale`], if the guard rejects the record. The store fails.
+pub(super) async fn guarded<T>(
+    guard: Guard<'_, T>,
+    change: impl AsyncFnOnce(Guard<'_, T>) -> Result<bool, StoreError>,
+) -> Result<bool, ManageError> {
+    let is_stale = AtomicBool::new(false);
+    let check = |record: &T| {
+        let passes = guard.is_none_or(|guard| guard(record));
+        is_stale.store(!passes, Ordering::Relaxed);
         passes
-    }
-
-    /// That the record is another one, if that is why nothing was changed.
-    pub(super) fn stale(&self) -> Option<ManageError> {
-        let is_stale = self.is_stale.load(Ordering::Relaxed);
-        is_stale.then_some(ManageError::Stale)
+    };
+    match change(Some(&check)).await? {
+        false if is_stale.into_inner() => Err(ManageError::Stale),
+        is_made => Ok(is_made),
     }
 }

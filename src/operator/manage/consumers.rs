@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Actor, CONSUMER_FIELDS, InvalidInput, ManageError, Management,
-    change::{RecordChange, WatchedGuard},
+    CONSUMER_FIELDS, InvalidInput, ManageError, Management, Operator,
+    change::{RecordChange, guarded},
     check_members,
     input::{merged, read},
     view,
@@ -34,32 +34,183 @@ pub const SECRET_ROTATED: &str = "consumer_secret_rotated";
 /// The time by which the grace of a secret that gets none has ended already.
 const ENDED_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
 
-impl Management {
+impl Operator<'_> {
     /// Registers a consumer.
     ///
     /// # Errors
     /// [`ManageError::ConsumerExists`], [`ManageError::ConsumerRemoved`], [`ManageError::CannotSign`], or the store fails.
-    pub async fn add_consumer(
-        &self,
-        by: &Actor,
-        consumer: Consumer,
-    ) -> Result<Consumer, ManageError> {
+    pub async fn add_consumer(&self, consumer: Consumer) -> Result<Consumer, ManageError> {
         if !consumer.can_sign() {
             return Err(ManageError::CannotSign);
         }
-        match self.store.add_consumer(consumer.clone()).await? {
+        match self.manage.store.add_consumer(consumer.clone()).await? {
             Added::Added => {
-                self.audit_consumer(by, "consumer_registered", &consumer.key)
+                self.audit_consumer("consumer_registered", &consumer.key)
                     .await;
                 Ok(consumer)
             }
-            Added::Taken if self.store.consumer(&consumer.key).await?.is_none() => {
+            Added::Taken if self.manage.store.consumer(&consumer.key).await?.is_none() => {
                 Err(ManageError::ConsumerRemoved(consumer.key))
             }
             Added::Taken => Err(ManageError::ConsumerExists(consumer.key)),
         }
     }
 
+    /// Registers a consumer, as [`new_consumer`] makes it.
+    ///
+    /// # Errors
+    /// Those of [`new_consumer`] and [`Self::add_consumer`].
+    pub async fn register_consumer(
+        &self,
+        members: Map<String, Value>,
+        secret: Option<Secret>,
+    ) -> Result<Consumer, ManageError> {
+        let consumer = new_consumer(members, secret, self.manage.clock.now())?;
+        self.add_consumer(consumer).await
+    }
+
+    /// Changes a consumer by a JSON Merge Patch (RFC 7396) of the members of its view, and of `rsa_public_key`.
+    ///
+    /// # Errors
+    /// [`ManageError::ConsumerUnknown`], [`ManageError::ConsumerElsewhere`], [`ManageError::Invalid`],
+    /// [`ManageError::Unapproved`], [`ManageError::DisabledAlready`], [`ManageError::CannotSign`], [`ManageError::Stale`], or the
+    /// store fails.
+    pub async fn patch_consumer(
+        &self,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+        members: &Map<String, Value>,
+    ) -> Result<Consumer, ManageError> {
+        let change = |consumer: &mut Consumer| {
+            *consumer = patched(consumer, members.clone())?;
+            Ok(())
+        };
+        self.change_consumer(key, None, guard, &change).await
+    }
+
+    /// Accepts the calls of a consumer, or refuses them.
+    ///
+    /// # Errors
+    /// As [`Self::patch_consumer`].
+    pub async fn set_consumer_enabled(
+        &self,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+        enabled: bool,
+    ) -> Result<Consumer, ManageError> {
+        let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
+        self.patch_consumer(key, guard, &members).await
+    }
+
+    /// Gives a consumer another secret, a random one unless it is given. During `grace` the previous secret also verifies.
+    ///
+    /// # Errors
+    /// [`ManageError::EmptySecret`], [`ManageError::LongSecret`], a failure of the random generator, and those of
+    /// [`Self::patch_consumer`].
+    pub async fn rotate_secret(
+        &self,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+        secret: Option<Secret>,
+        grace: Option<Duration>,
+    ) -> Result<Consumer, ManageError> {
+        let secret = given_or_random(secret)?;
+        let now = self.manage.clock.now();
+        // Without a grace the old secret is kept for the diagnosis of signatures alone. The clock of another replica may be
+        // slow, and it must not verify there either.
+        let until = grace.map_or_else(|| now.before(ENDED_BEFORE), |grace| now.after(grace));
+        let rotate = |consumer: &mut Consumer| {
+            let before = std::mem::replace(&mut consumer.secret, secret.clone());
+            let is_kept = grace.is_some() || !before.is_empty();
+            consumer.previous_secret = is_kept.then_some((before, until));
+            match consumer.may_have_its_secret() {
+                true => Ok(()),
+                false => Err(ManageError::EmptySecret),
+            }
+        };
+        self.change_consumer(key, Some(SECRET_ROTATED), guard, &rotate)
+            .await
+    }
+
+    /// Ends the grace of the previous secret.
+    ///
+    /// # Errors
+    /// As [`Self::patch_consumer`].
+    pub async fn end_grace(
+        &self,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+    ) -> Result<Consumer, ManageError> {
+        let end = |consumer: &mut Consumer| {
+            consumer.previous_secret = None;
+            Ok(())
+        };
+        self.change_consumer(key, Some("consumer_grace_ended"), guard, &end)
+            .await
+    }
+
+    pub(super) async fn change_consumer(
+        &self,
+        key: &ConsumerKey,
+        event: Option<&str>,
+        guard: Guard<'_, Consumer>,
+        change: &(dyn Fn(&mut Consumer) -> Result<(), ManageError> + Sync),
+    ) -> Result<Consumer, ManageError> {
+        let change = RecordChange::new(guard, change);
+        let apply = |consumer: &mut Consumer| change.apply(consumer);
+        let updated = self.manage.store.update_consumer(key, &apply).await?;
+        if updated == Updated::Unknown {
+            return Err(self.manage.unknown_consumer(key).await);
+        }
+        let unknown = || ManageError::ConsumerUnknown(key.clone());
+        let changed = change.result(updated, unknown, || ManageError::CannotSign)?;
+        let (consumer, (members, changes)) = changed;
+        let event = event.unwrap_or_else(|| match (&members[..], consumer.enabled) {
+            ([one], true) if one == "enabled" => "consumer_enabled",
+            ([one], false) if one == "enabled" => "consumer_disabled",
+            _ => "consumer_changed",
+        });
+        let is_told = matches!(event, "consumer_changed" | "consumer_approved");
+        let about = CommandRecord {
+            event: event.to_owned(),
+            consumer: Some(key.to_string()),
+            members: is_told.then(|| members.join(" ")),
+            changes: is_told.then_some(changes),
+            ..CommandRecord::default()
+        };
+        self.audit(about).await;
+        Ok(consumer)
+    }
+
+    /// Removes a consumer with all its tokens. The key is never used again.
+    ///
+    /// # Errors
+    /// [`ManageError::ConsumerUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn remove_consumer(
+        &self,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+    ) -> Result<(), ManageError> {
+        let remove =
+            async |guard: Guard<'_, Consumer>| self.manage.store.remove_consumer(key, guard).await;
+        if !guarded(guard, remove).await? {
+            return Err(self.manage.unknown_consumer(key).await);
+        }
+        self.audit_consumer("consumer_removed", key).await;
+        Ok(())
+    }
+
+    pub(super) async fn audit_consumer(&self, event: &str, key: &ConsumerKey) {
+        let about = CommandRecord {
+            event: event.to_owned(),
+            consumer: Some(key.to_string()),
+            ..CommandRecord::default()
+        };
+        self.audit(about).await;
+    }
+}
+
+impl Management {
     /// Finds a consumer.
     ///
     /// # Errors
@@ -86,138 +237,6 @@ impl Management {
         (source == Source::External).then(|| self.clock.now())
     }
 
-    /// Registers a consumer, as [`new_consumer`] makes it.
-    ///
-    /// # Errors
-    /// Those of [`new_consumer`] and [`Self::add_consumer`].
-    pub async fn register_consumer(
-        &self,
-        by: &Actor,
-        members: Map<String, Value>,
-        secret: Option<Secret>,
-    ) -> Result<Consumer, ManageError> {
-        let consumer = new_consumer(members, secret, self.clock.now())?;
-        self.add_consumer(by, consumer).await
-    }
-
-    /// Changes a consumer by a JSON Merge Patch (RFC 7396) of the members of its view, and of `rsa_public_key`.
-    ///
-    /// # Errors
-    /// [`ManageError::ConsumerUnknown`], [`ManageError::ConsumerElsewhere`], [`ManageError::Invalid`],
-    /// [`ManageError::Unapproved`], [`ManageError::DisabledAlready`], [`ManageError::CannotSign`], [`ManageError::Stale`], or the
-    /// store fails.
-    pub async fn patch_consumer(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-        guard: Guard<'_, Consumer>,
-        members: &Map<String, Value>,
-    ) -> Result<Consumer, ManageError> {
-        let change = |consumer: &mut Consumer| {
-            *consumer = patched(consumer, members.clone())?;
-            Ok(())
-        };
-        self.change_consumer(by, key, None, guard, &change).await
-    }
-
-    /// Accepts the calls of a consumer, or refuses them.
-    ///
-    /// # Errors
-    /// As [`Self::patch_consumer`].
-    pub async fn set_consumer_enabled(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-        guard: Guard<'_, Consumer>,
-        enabled: bool,
-    ) -> Result<Consumer, ManageError> {
-        let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
-        self.patch_consumer(by, key, guard, &members).await
-    }
-
-    /// Gives a consumer another secret, a random one unless it is given. During `grace` the previous secret also verifies.
-    ///
-    /// # Errors
-    /// [`ManageError::EmptySecret`], [`ManageError::LongSecret`], a failure of the random generator, and those of
-    /// [`Self::patch_consumer`].
-    pub async fn rotate_secret(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-        guard: Guard<'_, Consumer>,
-        secret: Option<Secret>,
-        grace: Option<Duration>,
-    ) -> Result<Consumer, ManageError> {
-        let secret = given_or_random(secret)?;
-        let now = self.clock.now();
-        // Without a grace the old secret is kept for the diagnosis of signatures alone. The clock of another replica may be
-        // slow, and it must not verify there either.
-        let until = grace.map_or_else(|| now.before(ENDED_BEFORE), |grace| now.after(grace));
-        let rotate = |consumer: &mut Consumer| {
-            let before = std::mem::replace(&mut consumer.secret, secret.clone());
-            let is_kept = grace.is_some() || !before.is_empty();
-            consumer.previous_secret = is_kept.then_some((before, until));
-            match consumer.may_have_its_secret() {
-                true => Ok(()),
-                false => Err(ManageError::EmptySecret),
-            }
-        };
-        self.change_consumer(by, key, Some(SECRET_ROTATED), guard, &rotate)
-            .await
-    }
-
-    /// Ends the grace of the previous secret.
-    ///
-    /// # Errors
-    /// As [`Self::patch_consumer`].
-    pub async fn end_grace(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-        guard: Guard<'_, Consumer>,
-    ) -> Result<Consumer, ManageError> {
-        let end = |consumer: &mut Consumer| {
-            consumer.previous_secret = None;
-            Ok(())
-        };
-        self.change_consumer(by, key, Some("consumer_grace_ended"), guard, &end)
-            .await
-    }
-
-    pub(super) async fn change_consumer(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-        event: Option<&str>,
-        guard: Guard<'_, Consumer>,
-        change: &(dyn Fn(&mut Consumer) -> Result<(), ManageError> + Sync),
-    ) -> Result<Consumer, ManageError> {
-        let change = RecordChange::new(guard, change);
-        let apply = |consumer: &mut Consumer| change.apply(consumer);
-        let updated = self.store.update_consumer(key, &apply).await?;
-        if updated == Updated::Unknown {
-            return Err(self.unknown_consumer(key).await);
-        }
-        let (members, changes) = change.differences();
-        let unknown = || ManageError::ConsumerUnknown(key.clone());
-        let consumer = change.result(updated, unknown, || ManageError::CannotSign)?;
-        let event = event.unwrap_or_else(|| match (&members[..], consumer.enabled) {
-            ([one], true) if one == "enabled" => "consumer_enabled",
-            ([one], false) if one == "enabled" => "consumer_disabled",
-            _ => "consumer_changed",
-        });
-        let is_told = matches!(event, "consumer_changed" | "consumer_approved");
-        let about = CommandRecord {
-            event: event.to_owned(),
-            consumer: Some(key.to_string()),
-            members: is_told.then(|| members.join(" ")),
-            changes: is_told.then_some(changes),
-            ..CommandRecord::default()
-        };
-        self.audit(by, about).await;
-        Ok(consumer)
-    }
-
     /// Why a consumer cannot be changed: no such one is registered here.
     async fn unknown_consumer(&self, key: &ConsumerKey) -> ManageError {
         match self.store.consumer(key).await {
@@ -225,28 +244,6 @@ impl Management {
             Ok(Some(_)) => ManageError::ConsumerElsewhere(key.clone()),
             Err(error) => error.into(),
         }
-    }
-
-    /// Removes a consumer with all its tokens. The key is never used again.
-    ///
-    /// # Errors
-    /// [`ManageError::ConsumerUnknown`], [`ManageError::Stale`], or the store fails.
-    pub async fn remove_consumer(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-        guard: Guard<'_, Consumer>,
-    ) -> Result<(), ManageError> {
-        let watched = WatchedGuard::new(guard);
-        let check = |consumer: &Consumer| watched.check(consumer);
-        if !self.store.remove_consumer(key, Some(&check)).await? {
-            return Err(match watched.stale() {
-                Some(stale) => stale,
-                None => self.unknown_consumer(key).await,
-            });
-        }
-        self.audit_consumer(by, "consumer_removed", key).await;
-        Ok(())
     }
 
     /// A consumer as operators see it, without its secret. See [`view::with_secret`] for one that has just got it.
@@ -270,15 +267,6 @@ impl Management {
             (consumer, view)
         };
         Ok(consumers.into_iter().map(with_use).collect())
-    }
-
-    pub(super) async fn audit_consumer(&self, by: &Actor, event: &str, key: &ConsumerKey) {
-        let about = CommandRecord {
-            event: event.to_owned(),
-            consumer: Some(key.to_string()),
-            ..CommandRecord::default()
-        };
-        self.audit(by, about).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The use cases of operators with consumers, users and access tokens: the rules, the audit record, and the view of each record.
 //!
-//! [`Management`] has one function for each thing that an operator can change. The command line, the admin API and the console
+//! [`Operator`] has one function for each thing that an operator can change. The command line, the admin API and the console
 //! are fronts of it: they read arguments, call a function and show a [`view`]. A function that changes one record takes a
 //! [`Guard`](crate::records::values::use_cases::Guard), which looks at the record in the transaction of the change.
 
@@ -73,9 +73,9 @@ impl RecordDefaults {
     }
 }
 
-/// Everything that operators can do with the records of a store.
+/// The records of a store as operators see them.
 pub struct Management {
-    /// The records. Fronts read them here; changes go through the functions of this type, which record them.
+    /// The records. Fronts read them here; changes go through [`Operator`], which records them.
     pub store: Arc<Store>,
     clock: Clock,
     settings: RecordDefaults,
@@ -103,8 +103,22 @@ impl Management {
         }
     }
 
+    /// Changes the records as this actor.
+    pub const fn operator(&self, actor: Actor) -> Operator<'_> {
+        Operator {
+            manage: self,
+            actor,
+        }
+    }
+
     /// The latest last use of a record that is unused for this long.
     pub fn unused_since(&self, unused_for: Option<Duration>) -> Option<UnixTime> {
         unused_for.map(|duration| self.clock.now().before(duration))
     }
+}
+
+/// Everything that an operator can do with the records of a store. Each change has an audit record with the actor.
+pub struct Operator<'m> {
+    manage: &'m Management,
+    actor: Actor,
 }

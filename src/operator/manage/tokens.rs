@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Actor, InvalidInput, ManageError, Management, change::WatchedGuard};
+use super::{InvalidInput, ManageError, Management, Operator, change::guarded};
 use crate::{
     base::{clock::UnixTime, secret::random, text::names::Permission},
     records::values::{
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-impl Management {
+impl Operator<'_> {
     /// Issues an access token; without `permissions` it grants all that the consumer has.
     ///
     /// # Errors
@@ -23,7 +23,6 @@ impl Management {
     /// the random generator.
     pub async fn issue_token(
         &self,
-        by: &Actor,
         consumer: &Consumer,
         user: &User,
         mut permissions: Vec<Permission>,
@@ -46,7 +45,7 @@ impl Management {
             permissions.sort();
             permissions.dedup();
         }
-        let now = self.clock.now();
+        let now = self.manage.clock.now();
         let token = AccessToken {
             token: random::token()?,
             secret: random::secret()?,
@@ -54,20 +53,97 @@ impl Management {
             consumer: consumer.key.clone(),
             user: user.id.clone(),
             issued_at: now,
-            expires_at: self.settings.access_ttl.map(|lifetime| now.after(lifetime)),
+            expires_at: self
+                .manage
+                .settings
+                .access_ttl
+                .map(|lifetime| now.after(lifetime)),
             last_used_at: None,
             last_used_from: None,
             revoked_at: None,
             began: TokenBeginning::Issued,
             with_display_name: false,
         };
-        if self.store.issue_access_token(token.clone()).await? == Added::Taken {
+        if self.manage.store.issue_access_token(token.clone()).await? == Added::Taken {
             return Err(ManageError::Gone);
         }
-        self.audit(by, about("access_token_issued", &token)).await;
+        self.audit(about("access_token_issued", &token)).await;
         Ok(token)
     }
 
+    /// Revokes an access token for good; revoking twice keeps the first time.
+    ///
+    /// # Errors
+    /// [`ManageError::TokenUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn revoke_token(
+        &self,
+        token: &AccessToken,
+        guard: Guard<'_, AccessToken>,
+    ) -> Result<(), ManageError> {
+        let (store, now) = (&self.manage.store, self.manage.clock.now());
+        let revoke = async |guard: Guard<'_, AccessToken>| {
+            store.revoke_access_token(&token.token, now, guard).await
+        };
+        if !guarded(guard, revoke).await? {
+            return Err(ManageError::TokenUnknown);
+        }
+        self.audit(about("token_revoked", token)).await;
+        Ok(())
+    }
+
+    /// Revokes all access tokens that a filter finds, some in each transaction, so that others who write are not held up;
+    /// returns how many were not revoked before. A filter that finds all revokes nothing.
+    ///
+    /// # Errors
+    /// [`ManageError::Invalid`] if all that the filter says is that they are unused for less than a second. The store fails;
+    /// then some may be revoked, which is recorded.
+    pub async fn revoke_tokens(
+        &self,
+        filter: TokenFilter,
+        unused_for: Option<Duration>,
+    ) -> Result<u64, ManageError> {
+        /// How many are revoked in one transaction.
+        const AT_ONCE: u32 = 10_000;
+        /// The shortest time by which alone tokens are found.
+        const SHORTEST: Duration = Duration::from_secs(1);
+
+        if filter.user.is_none()
+            && filter.consumer.is_none()
+            && unused_for.is_some_and(|duration| duration < SHORTEST)
+        {
+            let problem = "less than 1s finds all tokens; give a longer time, or name a consumer or a user too";
+            return Err(InvalidInput::member("unused_for", problem).into());
+        }
+        let mut about = CommandRecord::counting("tokens_revoked", []);
+        about.user = filter.user.as_ref().map(ToString::to_string);
+        about.consumer = filter.consumer.as_ref().map(ToString::to_string);
+        let filter = TokenFilter {
+            unused_since: self.manage.unused_since(unused_for),
+            ..filter
+        };
+        let (mut all, now) = (0, self.manage.clock.now());
+        let last = loop {
+            let revoked = self
+                .manage
+                .store
+                .revoke_access_tokens(&filter, now, AT_ONCE);
+            match revoked.await {
+                Ok(revoked) => {
+                    all += revoked;
+                    if revoked < u64::from(AT_ONCE) {
+                        break Ok(all);
+                    }
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        about.counts.insert("revoked".to_owned(), all);
+        self.audit(about).await;
+        Ok(last?)
+    }
+}
+
+impl Management {
     /// Finds an access token by itself or by the first characters that the log shows of it; with `live` only one that is not
     /// revoked.
     ///
@@ -114,78 +190,6 @@ impl Management {
     pub fn ends_within(&self, time: Duration) -> (UnixTime, UnixTime) {
         let now = self.clock.now();
         (now, now.after(time))
-    }
-
-    /// Revokes an access token for good; revoking twice keeps the first time.
-    ///
-    /// # Errors
-    /// [`ManageError::TokenUnknown`], [`ManageError::Stale`], or the store fails.
-    pub async fn revoke_token(
-        &self,
-        by: &Actor,
-        token: &AccessToken,
-        guard: Guard<'_, AccessToken>,
-    ) -> Result<(), ManageError> {
-        let now = self.clock.now();
-        let watched = WatchedGuard::new(guard);
-        let check = |token: &AccessToken| watched.check(token);
-        let revoked = self
-            .store
-            .revoke_access_token(&token.token, now, Some(&check));
-        if !revoked.await? {
-            return Err(watched.stale().unwrap_or(ManageError::TokenUnknown));
-        }
-        self.audit(by, about("token_revoked", token)).await;
-        Ok(())
-    }
-
-    /// Revokes all access tokens that a filter finds, some in each transaction, so that others who write are not held up;
-    /// returns how many were not revoked before. A filter that finds all revokes nothing.
-    ///
-    /// # Errors
-    /// [`ManageError::Invalid`] if all that the filter says is that they are unused for less than a second. The store fails;
-    /// then some may be revoked, which is recorded.
-    pub async fn revoke_tokens(
-        &self,
-        by: &Actor,
-        filter: TokenFilter,
-        unused_for: Option<Duration>,
-    ) -> Result<u64, ManageError> {
-        /// How many are revoked in one transaction.
-        const AT_ONCE: u32 = 10_000;
-        /// The shortest time by which alone tokens are found.
-        const SHORTEST: Duration = Duration::from_secs(1);
-
-        if filter.user.is_none()
-            && filter.consumer.is_none()
-            && unused_for.is_some_and(|duration| duration < SHORTEST)
-        {
-            let problem = "less than 1s finds all tokens; give a longer time, or name a consumer or a user too";
-            return Err(InvalidInput::member("unused_for", problem).into());
-        }
-        let mut about = CommandRecord::counting("tokens_revoked", []);
-        about.user = filter.user.as_ref().map(ToString::to_string);
-        about.consumer = filter.consumer.as_ref().map(ToString::to_string);
-        let filter = TokenFilter {
-            unused_since: self.unused_since(unused_for),
-            ..filter
-        };
-        let (mut all, now) = (0, self.clock.now());
-        let last = loop {
-            let revoked = self.store.revoke_access_tokens(&filter, now, AT_ONCE);
-            match revoked.await {
-                Ok(revoked) => {
-                    all += revoked;
-                    if revoked < u64::from(AT_ONCE) {
-                        break Ok(all);
-                    }
-                }
-                Err(error) => break Err(error),
-            }
-        };
-        about.counts.insert("revoked".to_owned(), all);
-        self.audit(by, about).await;
-        Ok(last?)
     }
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Actor, InvalidInput, ManageError, Management, USER_FIELDS,
-    change::{RecordChange, WatchedGuard},
+    InvalidInput, ManageError, Management, Operator, USER_FIELDS,
+    change::{RecordChange, guarded},
     check_members,
     input::{merged, read},
 };
@@ -49,20 +49,152 @@ fn patched(user: &User, mut members: Map<String, Value>) -> Result<User, ManageE
     })
 }
 
-impl Management {
+impl Operator<'_> {
     /// Makes an account, as [`new_user`] describes it.
     ///
     /// # Errors
     /// [`ManageError::UserExists`], [`ManageError::UserIdTaken`], or the store fails.
-    pub async fn add_user(&self, by: &Actor, user: &User) -> Result<(), ManageError> {
-        if self.store.add_user(user.clone()).await? == Added::Added {
-            self.audit_user(by, "user_added", &user.id).await;
+    pub async fn add_user(&self, user: &User) -> Result<(), ManageError> {
+        if self.manage.store.add_user(user.clone()).await? == Added::Added {
+            self.audit_user("user_added", &user.id).await;
             return Ok(());
         }
-        self.check_name(&user.name).await?;
+        self.manage.check_name(&user.name).await?;
         Err(ManageError::UserIdTaken(user.id.clone()))
     }
 
+    /// Sets the password hash of a user, and whether the user has to choose another password, and ends the user's sessions.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn set_password(
+        &self,
+        user: &User,
+        guard: Guard<'_, User>,
+        hash: Secret,
+        must_change: bool,
+    ) -> Result<(), ManageError> {
+        let store = &self.manage.store;
+        let set = async |guard: Guard<'_, User>| {
+            store.set_password(&user.id, hash, must_change, guard).await
+        };
+        if !guarded(guard, set).await? {
+            return Err(ManageError::UserUnknown(user.name.clone()));
+        }
+        self.audit_user("password_changed", &user.id).await;
+        Ok(())
+    }
+
+    /// Changes a user by a JSON Merge Patch (RFC 7396) of the members of its view. Disabling ends sessions and
+    /// access tokens; they stay ended.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::UserExists`], [`ManageError::Invalid`], [`ManageError::Stale`], or the
+    /// store fails.
+    pub async fn patch_user(
+        &self,
+        id: &UserId,
+        guard: Guard<'_, User>,
+        members: &Map<String, Value>,
+    ) -> Result<User, ManageError> {
+        let patch = |user: &mut User| {
+            *user = patched(user, members.clone())?;
+            Ok(())
+        };
+        let change = RecordChange::new(guard, &patch);
+        let apply = |user: &mut User| change.apply(user);
+        let now = self.manage.clock.now();
+        let updated = self.manage.store.update_user(id, now, &apply).await?;
+        let unknown = || ManageError::UserUnknown(id.to_string());
+        let name = members.get("name").and_then(Value::as_str);
+        let taken = || ManageError::UserExists(name.unwrap_or_default().to_owned());
+        let (user, (changed, changes)) = change.result(updated, unknown, taken)?;
+        let event = match (&changed[..], user.enabled) {
+            ([one], true) if one == "enabled" => "user_enabled",
+            ([one], false) if one == "enabled" => "user_disabled",
+            _ => "user_changed",
+        };
+        let about = CommandRecord {
+            event: event.to_owned(),
+            user: Some(id.to_string()),
+            members: (event == "user_changed").then(|| changed.join(" ")),
+            changes: (event == "user_changed").then_some(changes),
+            ..CommandRecord::default()
+        };
+        self.audit(about).await;
+        Ok(user)
+    }
+
+    /// Enables or disables a user, as [`Self::patch_user`] does.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn set_user_enabled(
+        &self,
+        id: &UserId,
+        guard: Guard<'_, User>,
+        enabled: bool,
+    ) -> Result<User, ManageError> {
+        let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
+        self.patch_user(id, guard, &members).await
+    }
+
+    /// Removes a user with sessions and access tokens. The id is never used again.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn remove_user(
+        &self,
+        user: &User,
+        guard: Guard<'_, User>,
+    ) -> Result<(), ManageError> {
+        let (store, now) = (&self.manage.store, self.manage.clock.now());
+        let remove = async |guard: Guard<'_, User>| store.remove_user(&user.id, now, guard).await;
+        if !guarded(guard, remove).await? {
+            return Err(ManageError::UserUnknown(user.name.clone()));
+        }
+        self.audit_user("user_removed", &user.id).await;
+        Ok(())
+    }
+
+    /// Ends all sessions of a user.
+    ///
+    /// # Errors
+    /// [`ManageError::Stale`], or the store fails.
+    pub async fn end_sessions(
+        &self,
+        user: &UserId,
+        guard: Guard<'_, User>,
+    ) -> Result<(), ManageError> {
+        if !self.manage.store.close_sessions(user, None, guard).await? {
+            return Err(ManageError::Stale);
+        }
+        self.audit_user("sessions_ended", user).await;
+        Ok(())
+    }
+
+    /// Ends the pauses in which failed logins have put an account, at every address. `report` is the one of
+    /// [`Throttle::report_of_end`](crate::provider::login::Throttle::report_of_end).
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn end_login_pauses(&self, user: &UserId, report: String) -> Result<(), ManageError> {
+        self.manage.store.record_end_of_login_pauses(report).await?;
+        self.audit_user("login_pauses_ended", user).await;
+        Ok(())
+    }
+
+    async fn audit_user(&self, event: &str, id: &UserId) {
+        let about = CommandRecord {
+            event: event.to_owned(),
+            user: Some(id.to_string()),
+            ..CommandRecord::default()
+        };
+        self.audit(about).await;
+    }
+}
+
+impl Management {
     /// Checks that no user has this login name, without regard to ASCII case.
     ///
     /// # Errors
@@ -101,148 +233,5 @@ impl Management {
     pub async fn user_of_id(&self, id: &UserId) -> Result<User, ManageError> {
         let found = self.store.user(id).await?;
         found.ok_or_else(|| ManageError::UserUnknown(id.to_string()))
-    }
-
-    /// Sets the password hash of a user, and whether the user has to choose another password, and ends the user's sessions.
-    ///
-    /// # Errors
-    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
-    pub async fn set_password(
-        &self,
-        by: &Actor,
-        user: &User,
-        guard: Guard<'_, User>,
-        hash: Secret,
-        must_change: bool,
-    ) -> Result<(), ManageError> {
-        let watched = WatchedGuard::new(guard);
-        let check = |user: &User| watched.check(user);
-        let set = (self.store).set_password(&user.id, hash, must_change, Some(&check));
-        if !set.await? {
-            let unknown = || ManageError::UserUnknown(user.name.clone());
-            return Err(watched.stale().unwrap_or_else(unknown));
-        }
-        self.audit_user(by, "password_changed", &user.id).await;
-        Ok(())
-    }
-
-    /// Changes a user by a JSON Merge Patch (RFC 7396) of the members of its view. Disabling ends sessions and
-    /// access tokens; they stay ended.
-    ///
-    /// # Errors
-    /// [`ManageError::UserUnknown`], [`ManageError::UserExists`], [`ManageError::Invalid`], [`ManageError::Stale`], or the
-    /// store fails.
-    pub async fn patch_user(
-        &self,
-        by: &Actor,
-        id: &UserId,
-        guard: Guard<'_, User>,
-        members: &Map<String, Value>,
-    ) -> Result<User, ManageError> {
-        let patch = |user: &mut User| {
-            *user = patched(user, members.clone())?;
-            Ok(())
-        };
-        let change = RecordChange::new(guard, &patch);
-        let apply = |user: &mut User| change.apply(user);
-        let now = self.clock.now();
-        let updated = self.store.update_user(id, now, &apply).await?;
-        let unknown = || ManageError::UserUnknown(id.to_string());
-        let name = members.get("name").and_then(Value::as_str);
-        let taken = || ManageError::UserExists(name.unwrap_or_default().to_owned());
-        let (changed, changes) = change.differences();
-        let user = change.result(updated, unknown, taken)?;
-        let event = match (&changed[..], user.enabled) {
-            ([one], true) if one == "enabled" => "user_enabled",
-            ([one], false) if one == "enabled" => "user_disabled",
-            _ => "user_changed",
-        };
-        let about = CommandRecord {
-            event: event.to_owned(),
-            user: Some(id.to_string()),
-            members: (event == "user_changed").then(|| changed.join(" ")),
-            changes: (event == "user_changed").then_some(changes),
-            ..CommandRecord::default()
-        };
-        self.audit(by, about).await;
-        Ok(user)
-    }
-
-    /// Enables or disables a user, as [`Self::patch_user`] does.
-    ///
-    /// # Errors
-    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
-    pub async fn set_user_enabled(
-        &self,
-        by: &Actor,
-        id: &UserId,
-        guard: Guard<'_, User>,
-        enabled: bool,
-    ) -> Result<User, ManageError> {
-        let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
-        self.patch_user(by, id, guard, &members).await
-    }
-
-    /// Removes a user with sessions and access tokens. The id is never used again.
-    ///
-    /// # Errors
-    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
-    pub async fn remove_user(
-        &self,
-        by: &Actor,
-        user: &User,
-        guard: Guard<'_, User>,
-    ) -> Result<(), ManageError> {
-        let watched = WatchedGuard::new(guard);
-        let check = |user: &User| watched.check(user);
-        let now = self.clock.now();
-        if !self.store.remove_user(&user.id, now, Some(&check)).await? {
-            let unknown = || ManageError::UserUnknown(user.name.clone());
-            return Err(watched.stale().unwrap_or_else(unknown));
-        }
-        self.audit_user(by, "user_removed", &user.id).await;
-        Ok(())
-    }
-
-    /// Ends all sessions of a user.
-    ///
-    /// # Errors
-    /// [`ManageError::Stale`], or the store fails.
-    pub async fn end_sessions(
-        &self,
-        by: &Actor,
-        user: &UserId,
-        guard: Guard<'_, User>,
-    ) -> Result<(), ManageError> {
-        if !self.store.close_sessions(user, None, guard).await? {
-            return Err(ManageError::Stale);
-        }
-        self.audit_user(by, "sessions_ended", user).await;
-        Ok(())
-    }
-
-    /// Ends the pauses in which failed logins have put an account, at every address. `report` is the one of
-    /// [`Throttle::report_of_end`](crate::provider::login::Throttle::report_of_end).
-    ///
-    /// # Errors
-    /// The store fails.
-    pub async fn end_login_pauses(
-        &self,
-        by: &Actor,
-        user: &UserId,
-        report: String,
-    ) -> Result<(), ManageError> {
-        self.store.record_end_of_login_pauses(report).await?;
-        self.audit_user(by, "login_pauses_ended", user).await;
-        Ok(())
-    }
-
-    async fn audit_user(&self, by: &Actor, event: &str, id: &UserId) {
-        let about = CommandRecord {
-            event: event.to_owned(),
-            user: Some(id.to_string()),
-            ..CommandRecord::default()
-        };
-        self.audit(by, about).await;
     }
 }

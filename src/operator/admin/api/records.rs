@@ -226,10 +226,9 @@ impl Call<'_> {
     }
 
     pub(super) async fn register_consumer(&mut self) -> ApiResult {
-        let manage = &self.backend.manage;
         let mut members = std::mem::take(&mut self.body);
         let secret = take_secret(&mut members, "secret")?;
-        let registered = manage.register_consumer(&self.actor, members, secret);
+        let registered = self.operator.register_consumer(members, secret);
         let consumer = registered.await.map_err(|error| match error {
             // The fault of the request, not of a record's state.
             ManageError::CannotSign => wrong("rsa_only", error.to_string()),
@@ -245,33 +244,30 @@ impl Call<'_> {
     }
 
     pub(super) async fn change_consumer(&self) -> ApiResult {
-        let (manage, key) = (&self.backend.manage, self.key()?);
-        let guard = self.consumer_guard();
-        let changed = manage.patch_consumer(&self.actor, &key, Some(&guard), &self.body);
+        let (key, guard) = (self.key()?, self.consumer_guard());
+        let changed = self.operator.patch_consumer(&key, Some(&guard), &self.body);
         self.consumer_response(changed.await?, None).await
     }
 
     pub(super) async fn remove_consumer(&self) -> ApiResult {
-        let (manage, key) = (&self.backend.manage, self.key()?);
-        let guard = self.consumer_guard();
-        manage
-            .remove_consumer(&self.actor, &key, Some(&guard))
-            .await?;
+        let (key, guard) = (self.key()?, self.consumer_guard());
+        self.operator.remove_consumer(&key, Some(&guard)).await?;
         Ok(no_content())
     }
 
     pub(super) async fn rotate_secret(&mut self) -> ApiResult {
-        let (manage, key) = (&self.backend.manage, self.key()?);
+        let key = self.key()?;
         let Rotation { grace, secret } = typed(std::mem::take(&mut self.body))?;
         let guard = self.consumer_guard();
-        let rotated = manage.rotate_secret(&self.actor, &key, Some(&guard), secret, grace);
+        let rotated = self
+            .operator
+            .rotate_secret(&key, Some(&guard), secret, grace);
         Ok(self.issued(200, &rotated.await?))
     }
 
     pub(super) async fn end_grace(&self) -> ApiResult {
-        let (manage, key) = (&self.backend.manage, self.key()?);
-        let guard = self.consumer_guard();
-        manage.end_grace(&self.actor, &key, Some(&guard)).await?;
+        let (key, guard) = (self.key()?, self.consumer_guard());
+        self.operator.end_grace(&key, Some(&guard)).await?;
         Ok(no_content())
     }
 
@@ -286,39 +282,33 @@ impl Call<'_> {
 
     pub(super) async fn approve_consumer(&mut self) -> ApiResult {
         let Approve { callbacks } = typed(std::mem::take(&mut self.body))?;
-        let (manage, key) = (&self.backend.manage, self.key()?);
-        let guard = self.consumer_guard();
+        let (key, guard) = (self.key()?, self.consumer_guard());
         // An entity tag is of the record that was seen; `*` is of any.
         let names_record = |tags: &Vec<String>| tags.iter().all(|tag| tag != "*");
         let is_seen = self.conditions.as_ref().is_some_and(names_record);
         let none_named = (!is_seen).then_some(&[][..]);
         let seen = callbacks.as_deref().or(none_named);
-        let approved = manage.approve_consumer(&self.actor, &key, Some(&guard), seen);
+        let approved = self.operator.approve_consumer(&key, Some(&guard), seen);
         self.consumer_response(approved.await?, None).await
     }
 
     pub(super) async fn decline_consumer(&mut self) -> ApiResult {
-        let (manage, key) = (&self.backend.manage, self.key()?);
+        let key = self.key()?;
         let Decline { reason } = typed(std::mem::take(&mut self.body))?;
         let guard = self.consumer_guard();
-        let declined = manage.decline_consumer(&self.actor, &key, Some(&guard), &reason);
+        let declined = self.operator.decline_consumer(&key, Some(&guard), &reason);
         self.consumer_response(declined.await?, None).await
     }
 
     pub(super) async fn make_developer_link(&self) -> ApiResult {
-        let (backend, key) = (self.backend, self.key()?);
-        let link = backend
-            .manage
-            .make_developer_link(&self.actor, &key)
-            .await?;
-        let url = link.url(&backend.base_url, &backend.rules.flow);
+        let link = self.operator.make_developer_link(&self.key()?).await?;
+        let url = link.url(&self.backend.base_url, &self.backend.rules.flow);
         let members = json!({ "url": url, "expires_at": link.until });
         Ok(json_response(201, members))
     }
 
     pub(super) async fn revoke_developer_link(&self) -> ApiResult {
-        let (manage, key) = (&self.backend.manage, self.key()?);
-        manage.revoke_developer_link(&self.actor, &key).await?;
+        self.operator.revoke_developer_link(&self.key()?).await?;
         Ok(no_content())
     }
 
@@ -350,7 +340,6 @@ impl Call<'_> {
     }
 
     pub(super) async fn add_user(&mut self) -> ApiResult {
-        let manage = &self.backend.manage;
         let mut members = std::mem::take(&mut self.body);
         let password = take_secret(&mut members, "password")?;
         if password.is_some() {
@@ -361,7 +350,7 @@ impl Call<'_> {
         if let Some(password) = password {
             user.password_hash = Some(self.hash(password).await?);
         }
-        manage.add_user(&self.actor, &user).await?;
+        self.operator.add_user(&user).await?;
         let location = record_url("users", user.id.as_str());
         Ok(self.user_response(201, &user).field("Location", location))
     }
@@ -372,29 +361,25 @@ impl Call<'_> {
 
     pub(super) async fn change_user(&self) -> ApiResult {
         let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
-        let manage = &self.backend.manage;
         let guard = self.guard();
-        let changed = manage.patch_user(&self.actor, &id, Some(&guard), &self.body);
+        let changed = self.operator.patch_user(&id, Some(&guard), &self.body);
         Ok(self.user_response(200, &changed.await?))
     }
 
     pub(super) async fn remove_user(&self) -> ApiResult {
-        let user = self.user().await?;
-        let manage = &self.backend.manage;
-        let guard = self.guard();
-        manage.remove_user(&self.actor, &user, Some(&guard)).await?;
+        let (user, guard) = (self.user().await?, self.guard());
+        self.operator.remove_user(&user, Some(&guard)).await?;
         Ok(no_content())
     }
 
     pub(super) async fn set_password(&mut self) -> ApiResult {
         let new: NewPassword = typed(std::mem::take(&mut self.body))?;
-        let user = self.user().await?;
+        let (user, guard) = (self.user().await?, self.guard());
         let hash = self.hash(new.password.unwrap_or_default()).await?;
-        let manage = &self.backend.manage;
-        let guard = self.guard();
         let must_change = new.must_change_password;
-        let set = manage.set_password(&self.actor, &user, Some(&guard), hash, must_change);
-        set.await?;
+        self.operator
+            .set_password(&user, Some(&guard), hash, must_change)
+            .await?;
         Ok(no_content())
     }
 
@@ -418,21 +403,15 @@ impl Call<'_> {
     }
 
     pub(super) async fn end_sessions(&self) -> ApiResult {
-        let user = self.user().await?;
-        let manage = &self.backend.manage;
-        let guard = self.guard();
-        let ended = manage.end_sessions(&self.actor, &user.id, Some(&guard));
-        ended.await?;
+        let (user, guard) = (self.user().await?, self.guard());
+        self.operator.end_sessions(&user.id, Some(&guard)).await?;
         Ok(no_content())
     }
 
     pub(super) async fn end_login_pauses(&self) -> ApiResult {
         let user = self.user().await?;
         let report = self.backend.throttle.report_of_end(&user.name);
-        let manage = &self.backend.manage;
-        manage
-            .end_login_pauses(&self.actor, &user.id, report)
-            .await?;
+        self.operator.end_login_pauses(&user.id, report).await?;
         Ok(no_content())
     }
 
@@ -482,7 +461,7 @@ impl Call<'_> {
         let manage = &self.backend.manage;
         let consumer = manage.consumer(&new.consumer).await?;
         let user = manage.user_of_id(&new.user).await?;
-        let issued = manage.issue_token(&self.actor, &consumer, &user, permissions);
+        let issued = self.operator.issue_token(&consumer, &user, permissions);
         let token = issued.await?;
         let view = view::with_secret(view::members(&token), "token_secret", &token.secret);
         Ok(json_response(201, view)
@@ -497,10 +476,7 @@ impl Call<'_> {
             let problem = "name the tokens by consumer, user or unused_for";
             return Err(wrong("consumer", problem.to_owned()));
         }
-        let manage = &self.backend.manage;
-        let revoked = manage
-            .revoke_tokens(&self.actor, filter, unused_for)
-            .await?;
+        let revoked = self.operator.revoke_tokens(filter, unused_for).await?;
         Ok(json_response(200, Revoked { revoked }))
     }
 
@@ -515,8 +491,7 @@ impl Call<'_> {
         let manage = &self.backend.manage;
         let token = manage.token(&self.segment, true).await?;
         let guard = self.guard();
-        let revoked = manage.revoke_token(&self.actor, &token, Some(&guard));
-        revoked.await?;
+        self.operator.revoke_token(&token, Some(&guard)).await?;
         Ok(no_content())
     }
 

@@ -44,7 +44,7 @@ use crate::{
     oauth::Authority,
     operator::{
         admin::console::{calls::rejected::Rejected, session::invitation::Invitation},
-        manage::{Actor, Tool, setting::EffectiveSetting},
+        manage::{Operator, Tool, setting::EffectiveSetting},
     },
     provider::{
         pages::form::{
@@ -376,8 +376,10 @@ impl ConsoleRequest<'_> {
         }
     }
 
-    fn actor(&self) -> Actor {
-        admin_actor(Tool::Console, &self.session.holder, self.peer)
+    /// Changes records as the operator of the session.
+    fn operator(&self) -> Operator<'_> {
+        let actor = admin_actor(Tool::Console, &self.session.holder, self.peer);
+        self.backend.manage.operator(actor)
     }
 }
 

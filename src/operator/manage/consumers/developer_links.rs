@@ -8,7 +8,7 @@ use crate::{
         secret::{Secret, random},
         text::names::ConsumerKey,
     },
-    operator::manage::{Actor, ManageError, Management},
+    operator::manage::{ManageError, Operator},
     provider::pages::{browser::cookies::id_hash, developer},
     request::route::{FlowPaths, Page, ServiceCall},
 };
@@ -32,28 +32,27 @@ impl NewLink {
     }
 }
 
-impl Management {
+impl Operator<'_> {
     /// Makes the link of a consumer, which replaces the one before it.
     ///
     /// # Errors
     /// [`ManageError::ConsumerUnknown`], [`ManageError::ConsumerDisabled`], [`ManageError::AdviceOff`], a failure of the random
     /// generator, or the store fails.
-    pub async fn make_developer_link(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-    ) -> Result<NewLink, ManageError> {
-        if !self.settings.gives_advice {
+    pub async fn make_developer_link(&self, key: &ConsumerKey) -> Result<NewLink, ManageError> {
+        if !self.manage.settings.gives_advice {
             return Err(ManageError::AdviceOff);
         }
-        if !self.consumer(key).await?.enabled {
+        if !self.manage.consumer(key).await?.enabled {
             return Err(ManageError::ConsumerDisabled(key.clone()));
         }
         let value = random::secret()?;
-        let until = self.clock.now().after(LIFETIME);
+        let until = self.manage.clock.now().after(LIFETIME);
         let hash = id_hash(&value);
-        self.store.put_developer_link(key, &hash, until).await?;
-        self.audit_consumer(by, "developer_link_made", key).await;
+        self.manage
+            .store
+            .put_developer_link(key, &hash, until)
+            .await?;
+        self.audit_consumer("developer_link_made", key).await;
         Ok(NewLink { value, until })
     }
 
@@ -61,16 +60,12 @@ impl Management {
     ///
     /// # Errors
     /// [`ManageError::LinkUnknown`], or the store fails.
-    pub async fn revoke_developer_link(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-    ) -> Result<(), ManageError> {
-        let now = self.clock.now();
-        if !self.store.remove_developer_link(key, now).await? {
+    pub async fn revoke_developer_link(&self, key: &ConsumerKey) -> Result<(), ManageError> {
+        let now = self.manage.clock.now();
+        if !self.manage.store.remove_developer_link(key, now).await? {
             return Err(ManageError::LinkUnknown(key.clone()));
         }
-        self.audit_consumer(by, "developer_link_revoked", key).await;
+        self.audit_consumer("developer_link_revoked", key).await;
         Ok(())
     }
 }

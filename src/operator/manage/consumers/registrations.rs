@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     base::text::names::ConsumerKey,
-    operator::manage::{Actor, InvalidInput, ManageError, Management},
+    operator::manage::{InvalidInput, ManageError, Operator},
     provider::issue::registration,
     records::values::{
         record::{Consumer, Registration},
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-impl Management {
+impl Operator<'_> {
     /// Enables a consumer that waits or was declined, or gives it the callbacks that the user asks for. One that an operator has
     /// disabled stays so. `seen` are the callbacks
     /// that the operator approves, in any order; `None`: `guard` knows the record that the operator saw.
@@ -22,7 +22,6 @@ impl Management {
     /// [`Self::patch_consumer`].
     pub async fn approve_consumer(
         &self,
-        by: &Actor,
         key: &ConsumerKey,
         guard: Guard<'_, Consumer>,
         seen: Option<&[String]>,
@@ -54,7 +53,7 @@ impl Management {
             consumer.decision = None;
             Ok(())
         };
-        self.change_consumer(by, key, Some("consumer_approved"), guard, &approve)
+        self.change_consumer(key, Some("consumer_approved"), guard, &approve)
             .await
     }
 
@@ -64,7 +63,6 @@ impl Management {
     /// [`ManageError::NothingAsked`], [`ManageError::Invalid`], and those of [`Self::patch_consumer`].
     pub async fn decline_consumer(
         &self,
-        by: &Actor,
         key: &ConsumerKey,
         guard: Guard<'_, Consumer>,
         reason: &str,
@@ -81,7 +79,7 @@ impl Management {
             consumer.decision = Some(reason.clone());
             Ok(())
         };
-        self.change_consumer(by, key, Some("consumer_declined"), guard, &decline)
+        self.change_consumer(key, Some("consumer_declined"), guard, &decline)
             .await
     }
 }

@@ -91,8 +91,8 @@ impl ConsoleRequest<'_> {
             return Ok(show(200, &page));
         }
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            let rotated = manage.rotate_secret(&by, key, asked.guard(), None, grace);
+            let operator = self.operator();
+            let rotated = operator.rotate_secret(key, asked.guard(), None, grace);
             let title = format!("New secret of {name}");
             return Ok(self.hand_over(HandedOver::Rotated, title, &rotated.await?));
         }
@@ -131,7 +131,6 @@ impl ConsoleRequest<'_> {
             members.insert("key".to_owned(), self.field("key").into());
         }
         // The key is chosen before the confirmation: a form that is sent twice registers one consumer.
-        let manage = &self.backend.manage;
         let consumer = match new_consumer(members, None, self.now) {
             Ok(consumer) => consumer,
             Err(error) => return Ok(self.ask(None, None, Some(problem(error)?))),
@@ -169,7 +168,7 @@ impl ConsoleRequest<'_> {
                 ..PlannedChange::default()
             }));
         }
-        let added = manage.add_consumer(&self.actor(), consumer).await?;
+        let added = self.operator().add_consumer(consumer).await?;
         let title = format!("{} is registered", added.name);
         Ok(self.hand_over(HandedOver::Registered, title, &added))
     }
@@ -191,9 +190,9 @@ impl ConsoleRequest<'_> {
             return Ok(self.ask(Some(consumer), Some(&changed), None));
         }
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            let patch = manage.patch_consumer(&by, &consumer.key, asked.guard(), &members);
-            patch.await?;
+            self.operator()
+                .patch_consumer(&consumer.key, asked.guard(), &members)
+                .await?;
             return Ok(asked.done());
         }
         if changed == *consumer {

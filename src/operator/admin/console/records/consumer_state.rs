@@ -15,9 +15,8 @@ impl ConsoleRequest<'_> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            manage
-                .set_consumer_enabled(&by, key, asked.guard(), false)
+            self.operator()
+                .set_consumer_enabled(key, asked.guard(), false)
                 .await?;
             return Ok(asked.done());
         }
@@ -45,9 +44,8 @@ impl ConsoleRequest<'_> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            manage
-                .set_consumer_enabled(&by, key, asked.guard(), true)
+            self.operator()
+                .set_consumer_enabled(key, asked.guard(), true)
                 .await?;
             return Ok(asked.done());
         }
@@ -62,9 +60,8 @@ impl ConsoleRequest<'_> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            manage
-                .approve_consumer(&by, key, asked.guard(), None)
+            self.operator()
+                .approve_consumer(key, asked.guard(), None)
                 .await?;
             return Ok(asked.done());
         }
@@ -94,9 +91,8 @@ impl ConsoleRequest<'_> {
         let Consumer { key, name, .. } = &asked.record;
         let reason = self.field("typed").trim();
         if asked.is_confirmed && !reason.is_empty() {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            manage
-                .decline_consumer(&by, key, asked.guard(), reason)
+            self.operator()
+                .decline_consumer(key, asked.guard(), reason)
                 .await?;
             return Ok(asked.done());
         }
@@ -114,8 +110,7 @@ impl ConsoleRequest<'_> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            manage.end_grace(&by, key, asked.guard()).await?;
+            self.operator().end_grace(key, asked.guard()).await?;
             return Ok(asked.done());
         }
         let used = match self.admin.shared.previous_secrets.uses_by(key.as_str()) {
@@ -142,9 +137,8 @@ impl ConsoleRequest<'_> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
-            let (backend, by) = (self.backend, self.actor());
-            let link = backend.manage.make_developer_link(&by, key).await?;
-            let url = link.url(&backend.base_url, &backend.rules.flow);
+            let link = self.operator().make_developer_link(key).await?;
+            let url = link.url(&self.backend.base_url, &self.backend.rules.flow);
             return Ok(self.hand_over_link(&asked.record, url, link.until));
         }
         let effects = vec![
@@ -162,8 +156,7 @@ impl ConsoleRequest<'_> {
         let asked = self.change_of_consumer().await?;
         let Consumer { key, name, .. } = &asked.record;
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            manage.revoke_developer_link(&by, key).await?;
+            self.operator().revoke_developer_link(key).await?;
             return Ok(asked.done());
         }
         let effects = vec!["The page of its developer ends at once, on every replica.".to_owned()];
@@ -180,8 +173,7 @@ impl ConsoleRequest<'_> {
         let has_tokens = manage.store.count_access_tokens(&filter, 1).await? > 0;
         let is_typed = !has_tokens || self.field("typed") == key.as_str();
         if asked.is_confirmed && is_typed {
-            let by = self.actor();
-            manage.remove_consumer(&by, key, asked.guard()).await?;
+            self.operator().remove_consumer(key, asked.guard()).await?;
             return Ok(OwnResponse::see_other("/consumers".to_owned()));
         }
         let tokens = self.live_tokens(&asked.record).await?;

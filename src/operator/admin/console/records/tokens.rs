@@ -216,11 +216,11 @@ impl ConsoleRequest<'_> {
 
     /// Revokes one token.
     pub(crate) async fn revoke_token(&self) -> Result<OwnResponse> {
-        let (manage, by) = (&self.backend.manage, self.actor());
+        let manage = &self.backend.manage;
         let token = manage.token(&self.named_token(), true).await?;
         let (state, back) = (token.token.clone(), self.back_or("/tokens"));
         if self.is_confirmed(&state)? {
-            manage.revoke_token(&by, &token, None).await?;
+            self.operator().revoke_token(&token, None).await?;
             return Ok(revoked(&back, 1));
         }
         let consumers = std::iter::once(token.consumer.as_str());
@@ -245,7 +245,7 @@ impl ConsoleRequest<'_> {
 
     /// Revokes all tokens of a filter.
     pub(crate) async fn revoke_tokens(&self) -> Result<OwnResponse> {
-        let (manage, by) = (&self.backend.manage, self.actor());
+        let manage = &self.backend.manage;
         let ((filter, several), unused_for) = (self.filter().await?, self.duration("unused_for")?);
         if !several.is_empty() {
             let text = "several consumers or users have this in their name; write more of it, or the key or id";
@@ -266,7 +266,7 @@ impl ConsoleRequest<'_> {
         let state = format!("{consumer}\0{user}\0{unused}");
         let back = self.back_or(&path("/tokens", &fields));
         if self.is_confirmed(&state)? {
-            let count = manage.revoke_tokens(&by, filter, unused_for).await?;
+            let count = self.operator().revoke_tokens(filter, unused_for).await?;
             return Ok(revoked(&back, count));
         }
         let counted = TokenFilter {

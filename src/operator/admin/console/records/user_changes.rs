@@ -95,7 +95,7 @@ impl ConsoleRequest<'_> {
             };
             (user.password_hash, random) = (Some(hashed.hash), hashed.random);
         }
-        match self.backend.manage.add_user(&self.actor(), &user).await {
+        match self.operator().add_user(&user).await {
             Ok(()) => Ok(Ok((user, random))),
             Err(error) => Ok(Err(problem(error)?.into())),
         }
@@ -113,10 +113,10 @@ impl ConsoleRequest<'_> {
                 (field.name.to_owned(), value)
             });
             let is_same = |now: &User| state_of_user(now) == state;
-            let (manage, by) = (&self.backend.manage, self.actor());
             let members = sent.collect();
-            match manage
-                .patch_user(&by, &user.id, Some(&is_same), &members)
+            match self
+                .operator()
+                .patch_user(&user.id, Some(&is_same), &members)
                 .await
             {
                 Ok(_) => return Ok(done(&user)),
@@ -157,10 +157,9 @@ impl ConsoleRequest<'_> {
             match self.hashed(&user).await? {
                 Ok(Hashed { hash, random }) => {
                     let is_same = |now: &User| state_of_user(now) == state;
-                    let (manage, by) = (&self.backend.manage, self.actor());
                     let must_change = !self.field(MUST_CHANGE).is_empty();
-                    manage
-                        .set_password(&by, &user, Some(&is_same), hash, must_change)
+                    self.operator()
+                        .set_password(&user, Some(&is_same), hash, must_change)
                         .await?;
                     return Ok(match random {
                         Some(random) => self.hand_over_password(&user, &random),
@@ -202,10 +201,9 @@ impl ConsoleRequest<'_> {
 
     /// Disables or enables an account.
     async fn set_enabled(&self, asked: &AskedChange<User>, enabled: bool) -> Result<OwnResponse> {
-        let (manage, by) = (&self.backend.manage, self.actor());
         let user = &asked.record.id;
-        manage
-            .set_user_enabled(&by, user, asked.guard(), enabled)
+        self.operator()
+            .set_user_enabled(user, asked.guard(), enabled)
             .await?;
         Ok(asked.done())
     }
@@ -240,9 +238,8 @@ impl ConsoleRequest<'_> {
     pub(crate) async fn end_sessions(&self) -> Result<OwnResponse> {
         let asked = self.change_of_user().await?;
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
-            manage
-                .end_sessions(&by, &asked.record.id, asked.guard())
+            self.operator()
+                .end_sessions(&asked.record.id, asked.guard())
                 .await?;
             return Ok(asked.done());
         }
@@ -259,9 +256,8 @@ impl ConsoleRequest<'_> {
         let asked = self.change_of_user().await?;
         let user = &asked.record;
         if asked.is_confirmed {
-            let (manage, by) = (&self.backend.manage, self.actor());
             let report = self.backend.throttle.report_of_end(&user.name);
-            manage.end_login_pauses(&by, &user.id, report).await?;
+            self.operator().end_login_pauses(&user.id, report).await?;
             return Ok(asked.done());
         }
         let effects = vec![
