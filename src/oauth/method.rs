@@ -3,8 +3,9 @@
 pub mod rsa;
 pub mod signing_key;
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
+use strum::{Display, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
 use crate::oauth::method::{rsa::RsaHash, signing_key::HmacHash};
@@ -20,71 +21,56 @@ pub(super) enum Family {
     Plaintext,
 }
 
-/// Declares [`SignatureMethod`]: a row for each method with its registered spelling and its family. `on` methods are accepted
-/// by default, `off` ones are not; `usual` is the one that consumers use without a reason for another.
-macro_rules! methods {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident = $(usual $usual:literal)? $(on $on:literal)? $(off $off:literal)?: $family:ident $(($hash:expr))?;
-    )+) => {
-        /// A method of signing requests.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum SignatureMethod {
-            $($(#[$doc])* $method,)+
-        }
-
-        impl SignatureMethod {
-            /// Every method there is.
-            pub const ALL: &[Self] = &[$(Self::$method),+];
-
-            /// The methods that are accepted by default, as a list in TOML.
-            pub const DEFAULT_LIST: &str =
-                concat!("[", $($("\"", $usual, "\"",)? $(", \"", $on, "\"",)?)+ "]");
-
-            /// The registered spelling, such as `HMAC-SHA1`.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$method => concat!($($usual)? $($on)? $($off)?),)+
-                }
-            }
-
-            pub(super) const fn family(self) -> Family {
-                match self {
-                    $(Self::$method => Family::$family$(($hash))?,)+
-                }
-            }
-        }
-
-        impl Default for SignatureMethod {
-            fn default() -> Self {
-                $($(const _: &str = $usual; Self::$method)?)+
-            }
-        }
-    };
-}
-
-methods! {
-    /// RFC 5849 §3.4.2.
-    HmacSha1 = usual "HMAC-SHA1": Hmac(HmacHash::Sha1);
+/// A method of signing requests, with its registered name, such as `HMAC-SHA1`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Display, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "SCREAMING-KEBAB-CASE")]
+pub enum SignatureMethod {
+    /// RFC 5849 §3.4.2. Consumers use it without a reason for another.
+    #[default]
+    HmacSha1,
     /// As §3.4.2 with MD5; named by older services.
-    HmacMd5 = on "HMAC-MD5": Hmac(HmacHash::Md5);
+    HmacMd5,
     /// As §3.4.2 with SHA-256.
-    HmacSha256 = on "HMAC-SHA256": Hmac(HmacHash::Sha256);
+    HmacSha256,
     /// As §3.4.2 with SHA-512.
-    HmacSha512 = on "HMAC-SHA512": Hmac(HmacHash::Sha512);
+    HmacSha512,
     /// RFC 5849 §3.4.3.
-    RsaSha1 = on "RSA-SHA1": Rsa(RsaHash::Sha1);
+    RsaSha1,
     /// As §3.4.3 with SHA-256.
-    RsaSha256 = on "RSA-SHA256": Rsa(RsaHash::Sha256);
+    RsaSha256,
     /// As §3.4.3 with SHA-512.
-    RsaSha512 = on "RSA-SHA512": Rsa(RsaHash::Sha512);
+    RsaSha512,
     /// RSASSA-PSS (RFC 8017 §8.1) with SHA-256 and a salt of 32 bytes; named by Mastercard.
-    RsaPss = on "RSA-PSS": Rsa(RsaHash::PssSha256);
+    RsaPss,
     /// RFC 5849 §3.4.4: no signature at all, the key itself is sent.
-    Plaintext = off "PLAINTEXT": Plaintext;
+    Plaintext,
 }
 
 impl SignatureMethod {
+    /// Every method there is.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// The registered spelling, such as `HMAC-SHA1`.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    pub(super) const fn family(self) -> Family {
+        match self {
+            Self::HmacSha1 => Family::Hmac(HmacHash::Sha1),
+            Self::HmacMd5 => Family::Hmac(HmacHash::Md5),
+            Self::HmacSha256 => Family::Hmac(HmacHash::Sha256),
+            Self::HmacSha512 => Family::Hmac(HmacHash::Sha512),
+            Self::RsaSha1 => Family::Rsa(RsaHash::Sha1),
+            Self::RsaSha256 => Family::Rsa(RsaHash::Sha256),
+            Self::RsaSha512 => Family::Rsa(RsaHash::Sha512),
+            Self::RsaPss => Family::Rsa(RsaHash::PssSha256),
+            Self::Plaintext => Family::Plaintext,
+        }
+    }
+
     /// Looks a name up without regard to case, `-` and `_`, as consumers in the field spell it.
     pub fn from_wire(name: &[u8]) -> Option<Self> {
         // The registered spelling of the usual method comes with nearly every request.
@@ -137,12 +123,6 @@ impl SignatureMethod {
             [names @ .., last] if !names.is_empty() => format!("{} or {last}", names.join(", ")),
             _ => names.concat(),
         }
-    }
-}
-
-impl fmt::Display for SignatureMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

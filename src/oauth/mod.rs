@@ -45,7 +45,5 @@ pub use self::{
     },
     pinned::Pinned,
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
-    signature::{
-        SignatureHolds, SignatureInvalid, has_bare_plus, sign, sign_rsa, sign_text, verify,
-    },
+    signature::{SignatureHolds, SignatureInvalid, has_bare_plus, sign, sign_rsa, verify},
 };

@@ -85,25 +85,13 @@ pub fn sign_rsa(
     }
 }
 
-/// Makes the signature, not encoded for its place yet; nothing for the RSA methods, which need a private key.
+/// Makes the signature of a base string, not encoded for its place yet; nothing for the RSA methods.
 pub fn sign<'k>(
     method: SignatureMethod,
     key: impl Into<Key<'k>>,
-    base: &BaseString<'_>,
+    message: &impl Message,
 ) -> Option<String> {
-    sign_message(method, key.into(), base)
-}
-
-/// [`sign`] for a base string that is there as text.
-pub fn sign_text<'k>(
-    method: SignatureMethod,
-    key: impl Into<Key<'k>>,
-    base_string: &[u8],
-) -> Option<String> {
-    sign_message(method, key.into(), &base_string)
-}
-
-fn sign_message(method: SignatureMethod, key: Key<'_>, message: &impl Message) -> Option<String> {
+    let key = key.into();
     let hash = match method.family() {
         Family::Plaintext => return Some(String::from_utf8_lossy(&key.text()).into_owned()),
         Family::Rsa(_) => return None,

@@ -14,7 +14,7 @@ impl Sink for Vec<u8> {
 }
 
 /// The text that is hashed.
-pub(super) trait Message {
+pub trait Message {
     /// Hands the bytes over, in pieces.
     fn feed(&self, receive: impl FnMut(&[u8]));
 }

@@ -11,7 +11,7 @@ use countersign::{
     oauth::{
         BaseString, DeviationSet, EncodedOrigin, LocationRule, MethodSet, ParameterLocation,
         Parameters, ProtocolParameter, RequestUri, RsaPublicKey, Selection, SignatureMethod,
-        SigningKey, is_body_hash, percent, sign, sign_text, verify,
+        SigningKey, is_body_hash, percent, sign, verify,
     },
 };
 use serde::Deserialize;
@@ -99,10 +99,10 @@ fn primitives() {
     assert_eq!(vectors.hmac.len(), 3);
     for vector in vectors.hmac {
         let key = key(Some(&vector.consumer_secret), Some(&vector.token_secret));
-        let made = sign_text(
+        let made = sign(
             method(&vector.signature_method),
             &key,
-            vector.base_string.as_bytes(),
+            &vector.base_string.as_bytes(),
         )
         .unwrap();
         assert_eq!(made, vector.signature);

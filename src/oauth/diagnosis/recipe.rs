@@ -404,6 +404,6 @@ pub(super) fn mac(method: SignatureMethod, key: &[u8], text: &[u8]) -> Option<Ve
         return Some(key.to_vec());
     }
     let key = SigningKey::consumer_secret_alone(&Secret::from(key.to_vec()));
-    let signature = signature::sign_text(method, &key, text)?;
+    let signature = signature::sign(method, &key, &text)?;
     STANDARD.decode(signature).ok()
 }

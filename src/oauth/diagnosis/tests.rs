@@ -16,7 +16,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use self::made::made;
 use super::{recipe::Recipe, *};
-use crate::oauth::{Authority, SigningKey, signature::sign_text};
+use crate::oauth::{Authority, SigningKey, signature::sign};
 
 /// The request of a consumer, and the secrets that it should have signed with.
 #[derive(Clone)]
@@ -125,7 +125,7 @@ fn encode(text: &str) -> String {
 
 fn hmac(method: SignatureMethod, key: &str, message: &str) -> String {
     let key = SigningKey::consumer_secret_alone(&key.into());
-    sign_text(method, &key, message.as_bytes()).unwrap()
+    sign(method, &key, &message.as_bytes()).unwrap()
 }
 
 fn attempt(sent: &Sent, signature: &str) -> WrongSignature {

@@ -20,7 +20,7 @@ section! {
     SignatureSettings["signature"] {
         /// Accepted methods. PLAINTEXT is left out: it sends the secrets themselves.
         #[serde(deserialize_with = "methods")]
-        methods: MethodSet [default SignatureMethod::DEFAULT_LIST], reload;
+        methods: MethodSet = ["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512", "RSA-PSS"], reload;
         /// The error that a consumer's clock may have, either way. Every nonce is kept for twice that long. A wider window admits
         /// nothing that had left the old one.
         #[serde(deserialize_with = "seconds::<DAY, _>")] timestamp_window: Duration = "300s", reload;
@@ -37,12 +37,6 @@ section! {
 }
 
 impl SignatureSettings {
-    /// PLAINTEXT is accepted.
-    #[must_use]
-    pub fn accepts_plaintext(&self) -> bool {
-        self.methods.contains(SignatureMethod::Plaintext)
-    }
-
     /// Nothing but HMAC-MD5 and PLAINTEXT is accepted.
     #[must_use]
     pub fn accepts_only_weak(&self) -> bool {

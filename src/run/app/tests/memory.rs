@@ -8,7 +8,7 @@ use crate::{
         memory,
         secret::Secret,
     },
-    oauth::{SignatureMethod, sign_text},
+    oauth::{SignatureMethod, sign},
     records::{
         credentials::{CacheSettings, Cached, LocalAccess},
         nonce::{Insertion, LocalWindow, NonceUse, OnLost, WindowParams},
@@ -133,7 +133,7 @@ async fn fill() {
             .unwrap()
             .unwrap();
         let (_, key) = found.keys(NOW).next().unwrap();
-        assert!(sign_text(SignatureMethod::HmacSha1, key, b"text").is_some());
+        assert!(sign(SignatureMethod::HmacSha1, key, &b"text".as_slice()).is_some());
         cached.keep_at_hand(&LocalAccess::from(Arc::clone(&found)), moment);
         let insertion = nonces.insert(&NonceUse {
             timestamp: NOW.0 + number as u64 / 1_000,
