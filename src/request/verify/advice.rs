@@ -24,10 +24,8 @@ use crate::{
         BaseString, Deviation, ParameterLocation, Parameters, Selection, SignatureMethod,
         diagnosis::{self, Diagnosed, Mistake, WrongSignature, diagnose},
     },
-    request::{
-        parse::{origin::PublicUrl, signed::SignedRequest},
-        verify::proof::credential::SharedCredential,
-    },
+    records::credentials::{AccessCredentials, LocalAccess},
+    request::parse::{origin::PublicUrl, signed::SignedRequest},
     wire::server::request::RequestBody,
 };
 
@@ -290,7 +288,7 @@ struct DetachedCall {
     path: Vec<u8>,
     parameters: Parameters,
     is_described: bool,
-    credential: SharedCredential,
+    credential: Credential<Arc<AccessCredentials>>,
     now: UnixTime,
 }
 
@@ -310,7 +308,7 @@ impl DetachedCall {
             path: request.path.to_vec(),
             parameters: request.parameters.clone(),
             is_described: request.is_described,
-            credential: credential.into(),
+            credential: credential.clone().with_access(|it| Arc::clone(&it)),
             now: call.now,
         }
     }
@@ -336,7 +334,7 @@ impl DetachedCall {
             is_described: self.is_described,
             window: None,
         };
-        let credential = self.credential.into();
+        let credential = self.credential.with_access(LocalAccess::from);
         let call = SignedCall {
             rules,
             purpose,

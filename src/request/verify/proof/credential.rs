@@ -82,11 +82,11 @@ impl Purpose {
     }
 }
 
-/// The credentials that sign a call.
-#[derive(Debug)]
-pub enum Credential {
+/// The credentials that sign a call. An access token is one of this thread, or one that threads share.
+#[derive(Debug, Clone)]
+pub enum Credential<A = LocalAccess> {
     /// A consumer with an access token, for [`Purpose::Api`], [`Purpose::OwnToken`] and [`Purpose::Exchange`].
-    AccessToken(LocalAccess),
+    AccessToken(A),
     /// A consumer alone, for [`Purpose::Api`] and [`Purpose::Exchange`].
     Application(Arc<ConsumerCredentials>),
     /// A consumer alone, for [`Purpose::RequestToken`].
@@ -97,40 +97,6 @@ pub enum Credential {
     Bearer(Arc<BearerCredentials>),
 }
 
-/// Credentials as another thread gets them.
-#[derive(Debug)]
-pub(crate) enum SharedCredential {
-    AccessToken(Arc<AccessCredentials>),
-    Application(Arc<ConsumerCredentials>),
-    Consumer(Arc<ConsumerCredentials>),
-    RequestToken(Box<RequestTokenCredentials>),
-    Bearer(Arc<BearerCredentials>),
-}
-
-impl From<&Credential> for SharedCredential {
-    fn from(credential: &Credential) -> Self {
-        match credential {
-            Credential::AccessToken(access) => Self::AccessToken(Arc::clone(access)),
-            Credential::Application(consumer) => Self::Application(Arc::clone(consumer)),
-            Credential::Consumer(consumer) => Self::Consumer(Arc::clone(consumer)),
-            Credential::RequestToken(signer) => Self::RequestToken(signer.clone()),
-            Credential::Bearer(bearer) => Self::Bearer(Arc::clone(bearer)),
-        }
-    }
-}
-
-impl From<SharedCredential> for Credential {
-    fn from(shared: SharedCredential) -> Self {
-        match shared {
-            SharedCredential::AccessToken(access) => Self::AccessToken(access.into()),
-            SharedCredential::Application(consumer) => Self::Application(consumer),
-            SharedCredential::Consumer(consumer) => Self::Consumer(consumer),
-            SharedCredential::RequestToken(signer) => Self::RequestToken(signer),
-            SharedCredential::Bearer(bearer) => Self::Bearer(bearer),
-        }
-    }
-}
-
 /// A request token with its consumer. The states of the token are checked where it is exchanged, in one
 /// step with that.
 #[derive(Debug, Clone)]
@@ -139,6 +105,19 @@ pub struct RequestTokenCredentials {
     pub token: RequestToken,
     /// The consumer that it belongs to.
     pub consumer: Arc<ConsumerCredentials>,
+}
+
+impl<A> Credential<A> {
+    /// The same credentials with the access token in another form.
+    pub(crate) fn with_access<B>(self, form: impl FnOnce(A) -> B) -> Credential<B> {
+        match self {
+            Self::AccessToken(access) => Credential::AccessToken(form(access)),
+            Self::Application(consumer) => Credential::Application(consumer),
+            Self::Consumer(consumer) => Credential::Consumer(consumer),
+            Self::RequestToken(signer) => Credential::RequestToken(signer),
+            Self::Bearer(bearer) => Credential::Bearer(bearer),
+        }
+    }
 }
 
 impl Credential {
