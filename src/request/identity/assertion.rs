@@ -1,20 +1,11 @@
 //! The identity assertion: a JWT (RFC 7519) that tells the API who calls, and that only this process can make.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 
-use super::{
-    Fault,
-    keys::{Keys, Signer},
-};
+use super::{Fault, keys::Signer};
 use crate::{
     base::{
         clock::{Clock, UnixTime},
@@ -25,7 +16,7 @@ use crate::{
 };
 
 /// `typ` of an assertion, by which an API tells it from the other JWTs of the same keys (RFC 8725 §3.11).
-const TYP: &str = "countersign+jwt";
+pub(super) const TYP: &str = "countersign+jwt";
 
 /// The binding of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
@@ -87,33 +78,12 @@ pub struct Assertion {
     pub bind: Bind,
     /// The clock.
     pub clock: Clock,
-    signer: Signer,
+    pub(super) signer: Signer,
     /// A number that no other value of this type has: each value uses only assertions that it has signed.
-    number: u64,
+    pub(super) number: u64,
 }
 
 impl Assertion {
-    /// Makes assertions in the field `header` with the first of the keys, about callers of `issuer` to `audience`.
-    pub fn new(
-        header: HeaderName,
-        keys: &Keys,
-        (issuer, audience): (String, String),
-        (ttl, bind): (Duration, Bind),
-        clock: Clock,
-    ) -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        Self {
-            header,
-            issuer,
-            audience,
-            ttl,
-            bind,
-            clock,
-            signer: keys.signer(TYP),
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
-        }
-    }
-
     /// The value of the field; `None` for anonymous and observed calls.
     ///
     /// # Errors

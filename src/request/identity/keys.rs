@@ -23,59 +23,28 @@ use serde::Serialize;
 use super::Fault;
 use crate::base::network::tls::{self, TlsFileError};
 
-/// An algorithm of JWTs, by which a private key signs them.
-struct AssertionAlgorithm {
-    /// The name of its kind of key, with the article.
-    key: &'static str,
-    /// Its name in JWTs.
-    name: Algorithm,
-    /// Reads a private key, PKCS #8 or another DER form of it; `None`: it is of another kind.
-    read: fn(&[u8]) -> Option<SigningKey>,
-}
-
-/// All algorithms.
-const ALGORITHMS: &[AssertionAlgorithm] = &[
-    AssertionAlgorithm {
-        key: "an Ed25519",
-        name: Algorithm::EdDSA,
-        read: |der| {
-            let pair = Ed25519KeyPair::from_pkcs8(der).ok()?;
-            let public = DecodingKey::from_ed_der(pair.public_key().as_ref());
-            Some(SigningKey {
-                public,
-                sign: Box::new(move |message| pair.try_sign(message)),
-            })
-        },
-    },
-    AssertionAlgorithm {
-        key: "a P-256",
-        name: Algorithm::ES256,
-        read: |der| {
-            let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
-            let pair = EcdsaKeyPair::from_private_key_der(algorithm, der).ok()?;
-            let public = DecodingKey::from_ec_der(pair.public_key().as_ref());
-            Some(SigningKey {
-                public,
-                sign: Box::new(move |message| pair.sign(&SystemRandom::new(), message)),
-            })
-        },
-    },
-];
-
 /// Signs a message.
 type Sign = dyn Fn(&[u8]) -> Result<Signature, Unspecified> + Send + Sync;
-
-/// A private key.
-struct SigningKey {
-    public: DecodingKey,
-    sign: Box<Sign>,
-}
 
 /// A private key of the configuration.
 struct Key {
     algorithm: Algorithm,
-    private: SigningKey,
+    sign: Box<Sign>,
     kid: String,
+}
+
+/// Reads a private key, PKCS #8 or another DER form of it, with its public key; `None`: it is of another kind.
+fn read(der: &[u8]) -> Option<(Algorithm, DecodingKey, Box<Sign>)> {
+    if let Ok(pair) = Ed25519KeyPair::from_pkcs8(der) {
+        let public = DecodingKey::from_ed_der(pair.public_key().as_ref());
+        let sign = Box::new(move |message: &[u8]| pair.try_sign(message));
+        return Some((Algorithm::EdDSA, public, sign));
+    }
+    let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+    let pair = EcdsaKeyPair::from_private_key_der(algorithm, der).ok()?;
+    let public = DecodingKey::from_ec_der(pair.public_key().as_ref());
+    let sign = Box::new(move |message: &[u8]| pair.sign(&SystemRandom::new(), message));
+    Some((Algorithm::ES256, public, sign))
 }
 
 /// The keys of the configuration.
@@ -97,18 +66,9 @@ impl Keys {
         for path in paths {
             let problem = |problem: &str| TlsFileError::new(path, problem.to_owned());
             let der = tls::private_key(path)?;
-            let der = der.secret_der();
-            let key = ALGORITHMS.iter().find_map(|algorithm| {
-                let private = (algorithm.read)(der)?;
-                Some((algorithm.name, private))
-            });
-            let (algorithm, private) = key.ok_or_else(|| {
-                let kinds: Vec<_> = ALGORITHMS.iter().map(|algorithm| algorithm.key).collect();
-                let kinds = kinds.join(" nor ");
-                let fix = "make one with openssl genpkey -algorithm ed25519";
-                problem(&format!("neither {kinds} key; {fix}"))
-            })?;
-            let (jwk, kid) = public_jwk(algorithm, &private.public)
+            let kinds = "neither an Ed25519 nor a P-256 key; make one with openssl genpkey -algorithm ed25519";
+            let (algorithm, public, sign) = read(der.secret_der()).ok_or_else(|| problem(kinds))?;
+            let (jwk, kid) = public_jwk(algorithm, &public)
                 .map_err(|_| problem("its public key cannot be written; make another key"))?;
             if ids.contains(&kid) {
                 return Err(problem("another file has the same key; name it once"));
@@ -117,7 +77,7 @@ impl Keys {
                 let kid = kid.clone();
                 Arc::new(Key {
                     algorithm,
-                    private,
+                    sign,
                     kid,
                 })
             });
@@ -168,7 +128,7 @@ impl Signer {
     pub fn sign(&self, claims: &impl Serialize) -> Result<String, Fault> {
         let mut jwt = self.begin.clone();
         jwt.push_str(&encoded(claims));
-        let signature = (self.key.private.sign)(jwt.as_bytes());
+        let signature = (self.key.sign)(jwt.as_bytes());
         let signature = signature.map_err(|_| Fault("a JWT cannot be signed"))?;
         jwt.push('.');
         URL_SAFE_NO_PAD.encode_string(signature.as_ref(), &mut jwt);
@@ -202,8 +162,13 @@ mod tests {
 
     #[test]
     fn the_document_names_every_algorithm_to_those_who_verify() {
-        let known = ALGORITHMS.iter().map(|algorithm| algorithm.name);
-        let known: Vec<Algorithm> = known.collect();
+        let kinds = [&rcgen::PKCS_ED25519, &rcgen::PKCS_ECDSA_P256_SHA256];
+        let pem = kinds.map(|kind| rcgen::KeyPair::generate_for(kind).unwrap().serialize_pem());
+        let keys = read(&pem.each_ref().map(String::as_str)).unwrap().unwrap();
+        let set: JwkSet = serde_json::from_slice(&keys.set).unwrap();
+        let known = set.keys.iter().map(|key| key.common.key_algorithm.unwrap());
+        let known =
+            Vec::from_iter(known.map(|known| known.to_string().parse::<Algorithm>().unwrap()));
         let document = include_str!("../../../docs/assertion.md");
         let is_list = |line: &&str| line.contains("algorithms") || line.contains("`alg` `");
         let named = document.lines().filter(is_list).map(|line| {
@@ -227,7 +192,7 @@ mod tests {
         }]});
         assert_eq!(set, expected);
         let message = b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
-        let signature = (keys.first.private.sign)(message).unwrap();
+        let signature = (keys.first.sign)(message).unwrap();
         assert_eq!(
             URL_SAFE_NO_PAD.encode(signature.as_ref()),
             "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"

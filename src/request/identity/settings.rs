@@ -1,12 +1,16 @@
 //! The settings of the identity that the API gets.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use http::HeaderName;
 
 use super::{
     Identity, IdentityNames,
-    assertion::{Assertion, Bind},
+    assertion::{Assertion, Bind, TYP},
     keys::Keys,
 };
 use crate::{
@@ -89,9 +93,17 @@ impl AssertionSettings {
         keys: Option<&Keys>,
         clock: &Clock,
     ) -> Option<Assertion> {
-        let (header, parties) = (self.header.clone()?, (issuer.to_string(), audience?));
-        let bound = (self.ttl, self.bind);
-        Some(Assertion::new(header, keys?, parties, bound, clock.clone()))
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        Some(Assertion {
+            header: self.header.clone()?,
+            issuer: issuer.to_string(),
+            audience: audience?,
+            ttl: self.ttl,
+            bind: self.bind,
+            clock: clock.clone(),
+            signer: keys?.signer(TYP),
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+        })
     }
 }
 

@@ -1,16 +1,9 @@
 //! The kinds of caller, and which of them may call an operation.
 
+use strum::{IntoStaticStr, VariantArray, VariantNames};
+
 /// A kind of caller.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-    strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum CallerKind {
     /// A consumer's signature with an access token: it acts for a user.

@@ -2,13 +2,9 @@
 
 pub mod settings;
 
-use std::{
-    ops::Range,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::{ops::Range, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use httpdate::fmt_http_date;
 
 use super::PolicyRejection;
 use crate::base::{
@@ -61,33 +57,6 @@ pub struct Sunset {
 }
 
 impl Sunset {
-    /// OAuth 1.0a is deprecated since `deprecation` and ends at `at`; `link` is a page about it.
-    pub fn new(
-        deprecation: UnixTime,
-        at: Option<UnixTime>,
-        link: Option<&str>,
-        (consumers, brown_outs): (Concerned, Vec<BrownOut>),
-        [new_consumers, new_grants, signatures]: [bool; 3],
-        clock: Clock,
-    ) -> Self {
-        // A date is a text of letters and digits, and a link is a URL that has been checked.
-        let value = |text: String| HeaderValue::try_from(text).ok();
-        let date = |date: UnixTime| fmt_http_date(UNIX_EPOCH + Duration::from_secs(date.0));
-        let deprecated = format!("@{}", deprecation.0);
-        Self {
-            consumers,
-            brown_outs,
-            new_consumers,
-            new_grants,
-            signatures,
-            page: link.map(str::to_owned),
-            clock,
-            deprecation: value(deprecated).unwrap_or(HeaderValue::from_static("@0")),
-            sunset: at.and_then(|at| value(date(at))),
-            link: link.and_then(|link| value(format!("<{link}>; rel=\"sunset\""))),
-        }
-    }
-
     /// Rejects a call of a consumer during a brown-out.
     ///
     /// # Errors

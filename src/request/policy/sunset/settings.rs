@@ -1,5 +1,9 @@
 //! The settings of the planned end of OAuth 1.0a.
 
+use std::time::{Duration, UNIX_EPOCH};
+
+use http::HeaderValue;
+use httpdate::fmt_http_date;
 use serde::de::{Deserialize, Deserializer, Error};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use toml::Value;
@@ -50,18 +54,9 @@ section! {
 impl SunsetSettings {
     /// The end of OAuth 1.0a, if anything of it is planned.
     pub fn planned(&self, brown_outs: &[BrownOutSettings], clock: &Clock) -> Option<Sunset> {
-        let Self {
-            new_consumers,
-            new_grants,
-            signatures,
-            deprecation,
-            date,
-            link,
-            consumers,
-        } = self;
-        let is_written = deprecation.is_some() || date.is_some() || link.is_some();
-        let goes_on = *new_consumers && *new_grants && *signatures && consumers.is_empty();
-        if !is_written && goes_on && brown_outs.is_empty() {
+        let is_written = self.deprecation.is_some() || self.date.is_some() || self.link.is_some();
+        let goes_on = self.new_consumers && self.new_grants && self.signatures;
+        if !is_written && goes_on && self.consumers.is_empty() && brown_outs.is_empty() {
             return None;
         }
         let brown_out = |one: &BrownOutSettings| BrownOut {
@@ -71,21 +66,29 @@ impl SunsetSettings {
                 false => one.consumers.clone(),
             }),
         };
-        let date = date.map(|date| date.0);
-        let deprecation = deprecation.and_then(|since| Some(since.0?.0));
+        let date = self.date.map(|date| date.0);
         // OAuth 1.0a is deprecated at its end at the latest.
         let now = clock.now().min(date.unwrap_or(UnixTime(u64::MAX)));
-        Some(Sunset::new(
-            deprecation.unwrap_or(now),
-            date,
-            link.as_ref().map(|link| link.0.as_str()),
-            (
-                Concerned(consumers.clone()),
-                brown_outs.iter().map(brown_out).collect(),
-            ),
-            [*new_consumers, *new_grants, *signatures],
-            clock.clone(),
-        ))
+        let deprecation = self.deprecation.and_then(|since| Some(since.0?.0));
+        let deprecation = format!("@{}", deprecation.unwrap_or(now).0);
+        let page = self.link.as_ref().map(|link| link.0.clone());
+        // A date is a text of letters and digits, and a link is a URL that has been checked: none of them is left out.
+        let value = |text: String| HeaderValue::try_from(text).ok();
+        let http_date = |date: UnixTime| fmt_http_date(UNIX_EPOCH + Duration::from_secs(date.0));
+        Some(Sunset {
+            consumers: Concerned(self.consumers.clone()),
+            brown_outs: brown_outs.iter().map(brown_out).collect(),
+            new_consumers: self.new_consumers,
+            new_grants: self.new_grants,
+            signatures: self.signatures,
+            clock: clock.clone(),
+            deprecation: value(deprecation).unwrap_or(HeaderValue::from_static("@0")),
+            sunset: date.and_then(|date| value(http_date(date))),
+            link: page
+                .as_ref()
+                .and_then(|page| value(format!("<{page}>; rel=\"sunset\""))),
+            page,
+        })
     }
 }
 
