@@ -14,7 +14,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, header};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -35,7 +35,7 @@ use crate::{
     },
     telemetry::{log::causes::causes, redact::RedactedToken},
     wire::{
-        outbound::{self, MAX_REQUESTS, OutboundError, SharedService, tls::remote_service},
+        outbound::{MAX_REQUESTS, OutboundError, SharedService, tls::remote_service},
         server::tls::TlsError,
     },
 };
@@ -155,15 +155,6 @@ impl<'a> Asked<'a> {
             request,
         }
     }
-
-    fn posted(&self, authorization: HeaderValue) -> outbound::Asked {
-        outbound::Asked {
-            method: Method::POST,
-            content_type: Some("application/json"),
-            authorization: Some(authorization),
-            body: Bytes::from(self.request.to_string()),
-        }
-    }
 }
 
 impl Lookup {
@@ -187,7 +178,7 @@ impl Lookup {
             "store.lookup.certificate",
             "store.lookup.private_key",
         ];
-        let target = remote_service(&url.server, files, keys)?;
+        let target = remote_service(&url.server, &files, keys)?;
         let service = SharedService::new(target, url.path.clone(), settings.timeout);
         Ok(Some(Self(Arc::new(Endpoint {
             service: Arc::new(service),
@@ -232,7 +223,7 @@ impl Lookup {
             return Err(fails(problem));
         }
         let wrong = HeaderValue::from_static("Bearer wrong");
-        let asking = endpoint.service.ask(asked.posted(wrong), true);
+        let asking = endpoint.send(&asked, &wrong, true);
         let response = asking.await.map_err(LookupFault::from);
         let (status, _) = response.map_err(|fault| fails(causes(&fault)))?;
         let is_rejected = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
@@ -300,14 +291,29 @@ impl ExternalRecords for Lookup {
 }
 
 impl Endpoint {
+    /// The status and the body of the response.
+    async fn send(
+        &self,
+        asked: &Asked<'_>,
+        authorization: &HeaderValue,
+        is_refresh: bool,
+    ) -> Result<(StatusCode, Zeroizing<Vec<u8>>), OutboundError> {
+        let request = self
+            .service
+            .request(Method::POST)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::AUTHORIZATION, authorization)
+            .body(Bytes::from(asked.request.to_string()));
+        self.service.ask(request, is_refresh).await
+    }
+
     /// The members of the response; `None`: there is no such record.
     async fn ask(
         &self,
         asked: &Asked<'_>,
         is_refresh: bool,
     ) -> Result<Option<Map<String, Value>>, LookupFault> {
-        let request = asked.posted(self.authorization.clone());
-        let found = match self.service.ask(request, is_refresh).await {
+        let found = match self.send(asked, &self.authorization, is_refresh).await {
             Ok((StatusCode::OK, body)) => members(asked, &body).map(Some),
             Ok((StatusCode::NOT_FOUND, _)) => Ok(None),
             Ok((status, _)) => Err(LookupFault::from(status)),

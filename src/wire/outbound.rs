@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode, header, request};
 use http_body::Body as _;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
@@ -28,7 +28,7 @@ use tokio::{
 pub use self::{
     dial::Dialer,
     resolve::addresses,
-    shared::{Asked, MAX_REQUESTS, SharedService},
+    shared::{MAX_REQUESTS, SharedService},
 };
 use super::{address::TcpOrUnix, body::Pieces, stream::Stream};
 use crate::wire::url::origin::Origin;
@@ -94,6 +94,17 @@ impl RemoteService {
     pub fn host(&self) -> String {
         let origin = self.server.tcp();
         origin.map_or_else(|| "localhost".to_owned(), Origin::authority)
+    }
+
+    /// Begins a request to it, on a connection of its own, whose response is asked for as JSON.
+    pub fn request(&self, method: Method, path: &str) -> request::Builder {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, self.host())
+            .header(header::USER_AGENT, "countersign")
+            .header(header::ACCEPT, "application/json")
+            .header(header::CONNECTION, "close")
     }
 
     /// Sends the request on a connection of its own, and reads the response until `deadline`; the body is read only for a 200.

@@ -131,25 +131,23 @@ pub fn client_config(
                 .with_custom_certificate_verifier(verifier)
         }
     };
-    let Some((certificate, key)) = identity else {
-        let chain = Vec::new();
-        let contents = TlsContents {
+    let (config, chain) = match identity {
+        None => (builder.with_no_client_auth(), Vec::new()),
+        Some((certificate, key)) => {
+            let identity = certified_key(certificate, key)?;
+            let chain = identity.cert.clone();
+            let identity = Arc::new(SingleCertAndKey::from(identity));
+            (builder.with_client_cert_resolver(identity), chain)
+        }
+    };
+    Ok((
+        config,
+        TlsContents {
             roots,
             named,
             chain,
-        };
-        return Ok((builder.with_no_client_auth(), contents));
-    };
-    let identity = certified_key(certificate, key)?;
-    let chain = identity.cert.clone();
-    let identity = Arc::new(SingleCertAndKey::from(identity));
-    let config = builder.with_client_cert_resolver(identity);
-    let contents = TlsContents {
-        roots,
-        named,
-        chain,
-    };
-    Ok((config, contents))
+        },
+    ))
 }
 
 /// Reads a certificate chain and its key, and checks that they belong together.

@@ -7,7 +7,7 @@
 use std::{io, net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, header};
+use http::{Method, Request, StatusCode, header};
 use serde::Serializer as _;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -62,7 +62,7 @@ impl LoginEndpoint {
             identity: None,
         };
         Ok(Some(Self {
-            target: remote_service(&url.server, files, ["login.ca"; 3])?,
+            target: remote_service(&url.server, &files, ["login.ca"; 3])?,
             url: url.clone(),
             settings: settings.clone(),
         }))
@@ -151,14 +151,10 @@ impl HttpLogin {
         };
         // It is wiped once it has been sent.
         let body = Bytes::from_owner(Zeroizing::new(body));
-        Request::builder()
-            .method(Method::POST)
-            .uri(&self.endpoint.url.path)
-            .header(header::HOST, self.endpoint.target.host())
-            .header(header::USER_AGENT, "countersign")
-            .header(header::ACCEPT, HeaderValue::from_static("application/json"))
+        let LoginEndpoint { target, url, .. } = &self.endpoint;
+        target
+            .request(Method::POST, &url.path)
             .header(header::CONTENT_TYPE, kind)
-            .header(header::CONNECTION, "close")
             .body(body)
             .map_err(|_| LoginFault::Unreachable(io::ErrorKind::InvalidInput.into()))
     }

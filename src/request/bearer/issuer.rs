@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode};
+use http::{
+    HeaderValue, Method, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
 use jsonwebtoken::{Header, Validation, decode, errors::ErrorKind};
 use serde_json::{Map, Value};
 
@@ -20,7 +23,7 @@ use crate::{
     request::policy::access::CallerKind,
     wire::{
         address::EndpointUrl,
-        outbound::{Asked, SharedService, tls::remote_service},
+        outbound::{SharedService, tls::remote_service},
     },
 };
 
@@ -92,7 +95,7 @@ impl Issuer {
                 ca: settings.ca.clone(),
                 identity: None,
             };
-            let service = remote_service(&url.server, files, ["bearer.issuer.ca"; 3])?;
+            let service = remote_service(&url.server, &files, ["bearer.issuer.ca"; 3])?;
             Ok::<_, SetupError>(SharedService::new(
                 service,
                 url.path.clone(),
@@ -195,13 +198,12 @@ impl Issuer {
             "token={}&token_type_hint=access_token",
             percent::encode(token)
         );
-        let asked = Asked {
-            method: Method::POST,
-            content_type: Some("application/x-www-form-urlencoded"),
-            authorization: Some(authorization.clone()),
-            body: Bytes::from(body),
-        };
-        let mut claims: Claims = match service.ask(asked, is_refresh).await? {
+        let request = service
+            .request(Method::POST)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(AUTHORIZATION, authorization)
+            .body(Bytes::from(body));
+        let mut claims: Claims = match service.ask(request, is_refresh).await? {
             (StatusCode::OK, claims) => {
                 serde_json::from_slice(&claims).map_err(|_| IssuerFault::NotClaims)?
             }

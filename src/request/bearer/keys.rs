@@ -15,10 +15,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::IssuerFault;
-use crate::{
-    telemetry::log::causes::causes,
-    wire::outbound::{Asked, SharedService},
-};
+use crate::{telemetry::log::causes::causes, wire::outbound::SharedService};
 
 /// The age from which a set is read again.
 const FRESH: Duration = Duration::from_secs(5 * 60);
@@ -197,13 +194,8 @@ impl RemoteKeys {
     }
 
     async fn ask(&self) -> Result<KeySet, IssuerFault> {
-        let asked = Asked {
-            method: Method::GET,
-            content_type: None,
-            authorization: None,
-            body: Bytes::new(),
-        };
-        match self.service.ask(asked, true).await? {
+        let request = self.service.request(Method::GET).body(Bytes::new());
+        match self.service.ask(request, true).await? {
             (StatusCode::OK, set) => KeySet::read(&set),
             (status, _) => Err(IssuerFault::Status(status)),
         }

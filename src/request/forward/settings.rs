@@ -22,7 +22,7 @@ use crate::{
         address::{ServerName, TcpOrUnix, tcp_or_unix},
         outbound::{
             Dialer,
-            tls::{ClientTls, UpstreamTlsParams, client_config},
+            tls::{ClientTls, client_config},
         },
         server::{caller::stream::HeaderCase, tls::TlsError},
         url::origin::{HttpUrl, authority},
@@ -190,20 +190,17 @@ fn field_value(text: &str) -> HeaderValue {
 impl UpstreamTlsSettings {
     /// TLS to an API at this host.
     fn client(&self, host: &str, http2: bool) -> Result<ClientTls, TlsError> {
-        let name = self.server_name.as_ref().map(|name| name.0.clone());
-        client_config(&UpstreamTlsParams {
-            files: TlsFiles {
-                ca: self.ca.clone(),
-                identity: self.certificate.clone().zip(self.key.clone()),
-            },
-            keys: [
-                "upstream.tls.ca",
-                "upstream.tls.certificate",
-                "upstream.tls.key",
-            ],
-            server_name: name.unwrap_or_else(|| host.to_owned()),
-            http2,
-        })
+        let name = self.server_name.as_ref().map_or(host, |name| &name.0);
+        let files = TlsFiles {
+            ca: self.ca.clone(),
+            identity: self.certificate.clone().zip(self.key.clone()),
+        };
+        let keys = [
+            "upstream.tls.ca",
+            "upstream.tls.certificate",
+            "upstream.tls.key",
+        ];
+        client_config(&files, keys, name, http2)
     }
 }
 

@@ -125,7 +125,7 @@ fn target(url: &HttpUrl) -> Result<RemoteService, TlsError> {
         ca: ca.into_iter().collect(),
         identity: None,
     };
-    remote_service(&TcpOrUnix::Tcp(url.origin.clone()), files, [ca_key; 3])
+    remote_service(&TcpOrUnix::Tcp(url.origin.clone()), &files, [ca_key; 3])
 }
 
 fn exporter(url: &HttpUrl, is_failing: Arc<AtomicBool>) -> Result<SpanExporter, TracesError> {

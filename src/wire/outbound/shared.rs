@@ -4,7 +4,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, header};
+use http::{Method, Request, StatusCode, request};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout_at},
@@ -26,19 +26,6 @@ pub struct SharedService {
     permits: [Arc<Semaphore>; 2],
 }
 
-/// A request to it. Its response is asked for as JSON.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    /// The method.
-    pub method: Method,
-    /// The type of the body, if there is one.
-    pub content_type: Option<&'static str>,
-    /// The field that proves who asks.
-    pub authorization: Option<HeaderValue>,
-    /// The body.
-    pub body: Bytes,
-}
-
 impl SharedService {
     /// Asks `service` at this path. A request may take this time, all in all.
     pub fn new(service: RemoteService, path: String, timeout: Duration) -> Self {
@@ -50,7 +37,12 @@ impl SharedService {
         }
     }
 
-    /// The status of the response, and the body of a 200. `is_refresh`: it is about something that was known before, so no
+    /// Begins a request for [`Self::ask`].
+    pub fn request(&self, method: Method) -> request::Builder {
+        self.service.request(method, &self.path)
+    }
+
+    /// The status of the response, and the body of a 200. `is_refresh`: it is asked for something that was known: no
     /// unauthenticated caller has made it up.
     ///
     /// # Errors
@@ -60,49 +52,24 @@ impl SharedService {
     /// The request goes on to its end.
     pub async fn ask(
         self: &Arc<Self>,
-        asked: Asked,
+        request: http::Result<Request<Bytes>>,
         is_refresh: bool,
     ) -> Result<(StatusCode, Zeroizing<Vec<u8>>), OutboundError> {
+        let invalid = |_| OutboundError::Unreachable(io::ErrorKind::InvalidInput.into());
+        let request = request.map_err(invalid)?;
         let deadline = Instant::now() + self.timeout;
         let permits = Arc::clone(&self.permits[usize::from(is_refresh)]);
         let permit = timeout_at(deadline, permits.acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             return Err(OutboundError::Busy);
         };
-        let service = Arc::clone(self);
+        let shared = Arc::clone(self);
         // The service works on a request even if its caller no longer waits.
         let sent = tokio::spawn(async move {
             let _permit = permit;
-            service.send(asked, deadline).await
+            let (status, body) = shared.service.ask(request, deadline).await?;
+            Ok((status, Zeroizing::new(body)))
         });
         sent.await.unwrap_or(Err(OutboundError::TooSlow))
-    }
-
-    async fn send(
-        &self,
-        asked: Asked,
-        deadline: Instant,
-    ) -> Result<(StatusCode, Zeroizing<Vec<u8>>), OutboundError> {
-        let invalid = |_| OutboundError::Unreachable(io::ErrorKind::InvalidInput.into());
-        let content_type = asked.content_type.map(HeaderValue::from_static);
-        let fields = [
-            (header::CONTENT_TYPE, content_type),
-            (header::AUTHORIZATION, asked.authorization),
-        ];
-        let mut request = Request::builder()
-            .method(asked.method)
-            .uri(&self.path)
-            .header(header::HOST, self.service.host())
-            .header(header::USER_AGENT, "countersign")
-            .header(header::ACCEPT, "application/json")
-            .header(header::CONNECTION, "close");
-        for (name, value) in fields {
-            if let Some(value) = value {
-                request = request.header(name, value);
-            }
-        }
-        let request = request.body(asked.body).map_err(invalid)?;
-        let (status, body) = self.service.ask(request, deadline).await?;
-        Ok((status, Zeroizing::new(body)))
     }
 }

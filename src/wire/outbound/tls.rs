@@ -21,19 +21,6 @@ use crate::{
     },
 };
 
-/// TLS of the connection to the API.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UpstreamTlsParams {
-    /// The authorities to trust, and our own certificate for an API that demands one.
-    pub files: TlsFiles,
-    /// The keys of the configuration that name the authorities, our certificate and its private key.
-    pub keys: [&'static str; 3],
-    /// The name that the API's certificate must have.
-    pub server_name: String,
-    /// HTTP/2 is offered.
-    pub http2: bool,
-}
-
 /// The configuration of TLS to a server. It equals one that was read from other files with the same contents.
 #[derive(Debug, Clone)]
 pub struct ClientTls {
@@ -80,14 +67,20 @@ impl ResolvesClientCert for Demand {
     }
 }
 
-/// Reads the files.
+/// Reads the authorities to trust, and our own certificate for a server that demands one. `keys` are those of the
+/// configuration that name the authorities, our certificate and its private key; HTTP/2 is offered if `http2`.
 ///
 /// # Errors
 /// [`TlsError`] names the key and the file at fault.
-pub fn client_config(params: &UpstreamTlsParams) -> Result<ClientTls, TlsError> {
-    let (mut config, contents) = params.files.read().map_err(|source| {
-        let [ca, names @ ..] = params.keys;
-        match &params.files.identity {
+pub fn client_config(
+    files: &TlsFiles,
+    keys: [&'static str; 3],
+    server_name: &str,
+    http2: bool,
+) -> Result<ClientTls, TlsError> {
+    let (mut config, contents) = files.read().map_err(|source| {
+        let [ca, names @ ..] = keys;
+        match &files.identity {
             Some((certificate, key)) if [certificate, key].contains(&&source.path) => {
                 TlsError::for_pair(names, key, source)
             }
@@ -95,10 +88,10 @@ pub fn client_config(params: &UpstreamTlsParams) -> Result<ClientTls, TlsError> 
         }
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    if params.http2 {
+    if http2 {
         config.alpn_protocols.insert(0, HTTP2.to_vec());
     }
-    let host = without_brackets(&params.server_name).to_owned();
+    let host = without_brackets(server_name).to_owned();
     let name = ServerName::try_from(host).map_err(|_| {
         let problem = "not a name that a certificate can have";
         TlsError::new("upstream.tls.server_name", problem)
@@ -111,24 +104,16 @@ pub fn client_config(params: &UpstreamTlsParams) -> Result<ClientTls, TlsError> 
 }
 
 /// Another service. Over https its certificate is checked with the authorities in `files`, or with the system's if there
-/// are none;
-/// `keys` are those of [`UpstreamTlsParams`] for errors.
+/// are none; `keys` are those of [`client_config`].
 ///
 /// # Errors
 /// A file of `files`.
 pub fn remote_service(
     server: &TcpOrUnix<Origin>,
-    files: TlsFiles,
+    files: &TlsFiles,
     keys: [&'static str; 3],
 ) -> Result<RemoteService, TlsError> {
-    let client = |origin: &Origin| {
-        client_config(&UpstreamTlsParams {
-            files,
-            keys,
-            server_name: origin.bare_host().to_owned(),
-            http2: false,
-        })
-    };
+    let client = |origin: &Origin| client_config(files, keys, origin.bare_host(), false);
     let tls = server.tcp().filter(|origin| origin.is_https()).map(client);
     Ok(RemoteService {
         server: server.clone(),
