@@ -40,7 +40,7 @@ use crate::{
                 buffered::API_FORMS,
                 stream::{CallerStream, Limits},
             },
-            handler::Handler,
+            handler::{ConnectionEvent, Handler},
             request::RequestBody,
             response::{Gone, ResponseBody},
         },
@@ -239,20 +239,8 @@ impl Handler for ForwardAuthHandler {
         true
     }
 
-    fn opened(&self) {
-        self.worker.opened();
-    }
-
-    fn closed(&self) {
-        self.worker.closed();
-    }
-
-    fn evicted(&self) {
-        self.worker.evicted();
-    }
-
-    fn refused(&self) {
-        self.worker.refused();
+    fn note(&self, event: ConnectionEvent) {
+        self.worker.note(event);
     }
 
     fn rejected(&self, peer: Peer, status: u16, reason: &str) {

@@ -29,13 +29,13 @@ use crate::{
     },
     telemetry::{
         calls::{facts::Reason, record::CallRecord},
-        metrics::{HandshakeFailure, Metrics, Verdict},
+        metrics::{Metrics, Verdict},
         request_id::{self, RequestId, RequestIds},
         traces::Traces,
     },
     wire::server::{
         caller::stream::{CallerStream, Limits},
-        handler::Handler,
+        handler::{ConnectionEvent, Handler},
         request::RequestBody,
         response::{Gone, ResponseBody},
     },
@@ -262,24 +262,15 @@ impl Handler for Worker {
         let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
     }
 
-    fn opened(&self) {
-        self.metrics().connections.inc();
-    }
-
-    fn handshake_failed(&self, failure: HandshakeFailure) {
-        self.metrics().handshake_failed(failure);
-    }
-
-    fn closed(&self) {
-        self.metrics().connections.dec();
-    }
-
-    fn evicted(&self) {
-        self.metrics().connections_evicted.inc();
-    }
-
-    fn refused(&self) {
-        self.metrics().connections_refused.inc();
+    fn note(&self, event: ConnectionEvent) {
+        let metrics = self.metrics();
+        match event {
+            ConnectionEvent::Opened => drop(metrics.connections.inc()),
+            ConnectionEvent::Closed => drop(metrics.connections.dec()),
+            ConnectionEvent::Evicted => drop(metrics.connections_evicted.inc()),
+            ConnectionEvent::Refused => drop(metrics.connections_refused.inc()),
+            ConnectionEvent::HandshakeFailed(failure) => metrics.handshake_failed(failure),
+        }
     }
 
     async fn answer(

@@ -55,7 +55,7 @@ use crate::{
     wire::{
         server::{
             caller::stream::Limits,
-            handler::Handler,
+            handler::{ConnectionEvent, Handler},
             request::RequestBody,
             response::{Gone, ResponseBody},
         },
@@ -334,12 +334,13 @@ impl Handler for Admin {
         Rc::new(Limits::SMALL)
     }
 
-    fn evicted(&self) {
-        self.shared.metrics.connections_evicted.inc();
-    }
-
-    fn refused(&self) {
-        self.shared.metrics.connections_refused.inc();
+    fn note(&self, event: ConnectionEvent) {
+        let metrics = &self.shared.metrics;
+        match event {
+            ConnectionEvent::Evicted => drop(metrics.connections_evicted.inc()),
+            ConnectionEvent::Refused => drop(metrics.connections_refused.inc()),
+            _ => {}
+        }
     }
 
     fn is_draining(&self) -> bool {

@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::handler::{Handler, LAST_REQUEST};
+use super::handler::{ConnectionEvent, Handler, LAST_REQUEST};
 use crate::{
     base::network::peer::Peer,
     wire::{
@@ -28,7 +28,7 @@ pub async fn serve<H: Handler>(
     handler: Rc<H>,
     entry: &Rc<ConnectionEntry>,
 ) {
-    handler.opened();
+    handler.note(ConnectionEvent::Opened);
     let _open = Open(Rc::clone(&handler));
     let since = Instant::now();
     let speaks_http2 = match (handler.limits().streams, wire.alpn_http2()) {
@@ -84,6 +84,6 @@ struct Open<H: Handler>(Rc<H>);
 
 impl<H: Handler> Drop for Open<H> {
     fn drop(&mut self) {
-        self.0.closed();
+        self.0.note(ConnectionEvent::Closed);
     }
 }

@@ -13,6 +13,21 @@ use crate::{
     wire::server::caller::stream::Limits,
 };
 
+/// What happens to a connection.
+#[derive(Debug, Clone, Copy)]
+pub enum ConnectionEvent {
+    /// It has begun.
+    Opened,
+    /// It has ended.
+    Closed,
+    /// It had no permitted request, and was closed to make room for another one.
+    Evicted,
+    /// It was one too many.
+    Refused,
+    /// Its TLS handshake has failed, so it has not begun.
+    HandshakeFailed(HandshakeFailure),
+}
+
 /// Answers the requests of connections.
 pub trait Handler: 'static {
     /// The bounds to keep now.
@@ -33,16 +48,9 @@ pub trait Handler: 'static {
     fn is_trusted(&self, _peer: IpAddr) -> bool {
         false
     }
-    /// A connection has begun.
-    fn opened(&self) {}
-    /// A connection has ended.
-    fn closed(&self) {}
-    /// A connection without a permitted request was closed to make room for another one.
-    fn evicted(&self) {}
-    /// A connection was one too many.
-    fn refused(&self) {}
-    /// A TLS handshake has failed; there is no connection.
-    fn handshake_failed(&self, _failure: HandshakeFailure) {}
+    /// Notes what happens to connections.
+    fn note(&self, _event: ConnectionEvent) {}
+
     /// Answers a request.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ use tokio::{
 use super::{
     bounds::{Bounds, Caller, Full},
     connection,
-    handler::Handler,
+    handler::{ConnectionEvent, Handler},
     tls::{Tls, handshake_failure},
 };
 use crate::{
@@ -93,12 +93,12 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept()?;
                 stream.set_nonblocking(true)?;
-                Accepted::Tcp(TcpStream::from_std(stream)?, address)
+                (Stream::Tcp(TcpStream::from_std(stream)?), Some(address))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
-                Accepted::Unix(UnixStream::from_std(stream)?)
+                (Stream::Unix(UnixStream::from_std(stream)?), None)
             }
         })
     }
@@ -122,9 +122,9 @@ impl Accepting {
         Ok(match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
-                Accepted::Tcp(stream, address)
+                (Stream::Tcp(stream), Some(address))
             }
-            Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+            Self::Unix(listener) => (Stream::Unix(listener.accept().await?.0), None),
         })
     }
 
@@ -136,11 +136,8 @@ impl Accepting {
     }
 }
 
-/// An accepted connection.
-enum Accepted {
-    Tcp(TcpStream, SocketAddr),
-    Unix(UnixStream),
-}
+/// An accepted connection, with the address of its other end; `None` for a Unix socket.
+type Accepted = (Stream, Option<SocketAddr>);
 
 /// The rules by which a listener accepts connections.
 pub struct AcceptRules {
@@ -267,7 +264,7 @@ impl AcceptRules {
 
     /// Tells a caller that its connection is one too many; under TLS that would take a handshake.
     fn refuse<H: Handler>(&self, stream: Stream, handler: &H) {
-        handler.refused();
+        handler.note(ConnectionEvent::Refused);
         if self.tls.is_some() {
             return;
         }
@@ -285,31 +282,25 @@ impl AcceptRules {
 
 /// Serves a connection, if there is room for it.
 fn serve<H: Handler>(rules: &Rc<AcceptRules>, accepted: Accepted, handler: Rc<H>) {
-    let caller = match &accepted {
+    let (stream, address) = accepted;
+    let caller = match address.map(|address| address.ip()) {
         // If a proxy passes the connection on, the caller is not known yet.
-        Accepted::Tcp(..) if rules.proxy_protocol => None,
-        Accepted::Tcp(_, address) => {
-            let address = address.ip();
-            Some(Caller::new(address, handler.is_trusted(address)))
-        }
+        Some(_) if rules.proxy_protocol => None,
+        Some(address) => Some(Caller::new(address, handler.is_trusted(address))),
         // The connections of a Unix socket count as one address's.
-        Accepted::Unix(_) => Some(Caller::new(Ipv4Addr::UNSPECIFIED.into(), true)),
+        None => Some(Caller::new(Ipv4Addr::UNSPECIFIED.into(), true)),
     };
     let Some(guard) = rules.admit(caller) else {
-        let stream = match accepted {
-            Accepted::Tcp(stream, _) => Stream::Tcp(stream),
-            Accepted::Unix(stream) => Stream::Unix(stream),
-        };
         return rules.refuse(stream, &*handler);
     };
     let rules = Rc::clone(rules);
     spawn_local(async move {
         let serving = pin!(async {
-            let opened = match accepted {
-                Accepted::Tcp(stream, address) => {
+            let opened = match (stream, address) {
+                (Stream::Tcp(stream), Some(address)) => {
                     open(&rules, stream, address, &guard, &*handler).await
                 }
-                Accepted::Unix(stream) => Some((Stream::Unix(stream), Peer::default())),
+                (stream, _) => Some((stream, Peer::default())),
             };
             if let Some((stream, peer)) = opened {
                 let (wire, serves) = (WatchedStream::new(stream), Rc::clone(&handler));
@@ -317,7 +308,7 @@ fn serve<H: Handler>(rules: &Rc<AcceptRules>, accepted: Accepted, handler: Rc<H>
             }
         });
         if guard.unless_evicted(serving).await {
-            handler.evicted();
+            handler.note(ConnectionEvent::Evicted);
         }
     });
 }
@@ -402,7 +393,7 @@ async fn handshake<H: Handler>(
             HandshakeFailure::TooSlow
         }
     };
-    handler.handshake_failed(failure);
+    handler.note(ConnectionEvent::HandshakeFailed(failure));
     None
 }
 

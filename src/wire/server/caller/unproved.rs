@@ -24,12 +24,9 @@ use crate::{base::network::peer::network, wire::server::rejection::BodyRejection
 static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);
 
 /// Those of the process that wait and have proved nothing.
-static UNPROVED: LazyLock<Unproved> = LazyLock::new(Unproved::default);
+static UNPROVED: LazyLock<Mutex<Waiters>> = LazyLock::new(Mutex::default);
 
 /// Requests that wait and have proved nothing.
-#[derive(Debug, Default)]
-pub(in crate::wire::server) struct Unproved(Mutex<Waiters>);
-
 #[derive(Debug, Default)]
 struct Waiters {
     /// The one that has waited longest first.
@@ -43,36 +40,6 @@ struct Waiters {
 struct Waiter {
     network: Option<IpAddr>,
     waker: Waker,
-}
-
-impl Unproved {
-    /// Counts a request of `caller` that waits. Until [`Unproved::leave`] it may be dropped to make room, which wakes the task.
-    fn enter(&self, caller: Option<IpAddr>, context: &Context<'_>) -> u64 {
-        self.0.lock().add(Waiter {
-            network: caller.map(network),
-            waker: context.waker().clone(),
-        })
-    }
-
-    /// Drops one, if more than `spared` wait.
-    fn make_room(&self, spared: usize) -> bool {
-        let mut waiters = self.0.lock();
-        waiters.by_number.len() > spared && waiters.drop_one()
-    }
-
-    /// Has the task of `context` woken; `false`: the request was dropped.
-    fn wait(&self, number: u64, context: &Context<'_>) -> bool {
-        let mut waiters = self.0.lock();
-        let waiter = waiters.by_number.get_mut(&number);
-        waiter
-            .map(|waiter| waiter.waker.clone_from(context.waker()))
-            .is_some()
-    }
-
-    /// The request no longer waits; `false`: it was dropped.
-    fn leave(&self, number: u64) -> bool {
-        self.0.lock().remove(number).is_some()
-    }
 }
 
 /// The place of a request among those that are being served or wait. It has to be given back.
@@ -91,7 +58,7 @@ impl Place {
     /// The place of one more request that is served, of which there are at most `most`, if need be that of one which waits.
     pub(in crate::wire::server) fn take(most: usize) -> Self {
         let others = IN_FLIGHT.fetch_add(1, Relaxed);
-        let is_free = others < most || UNPROVED.make_room(most.div_ceil(4));
+        let is_free = others < most || UNPROVED.lock().make_room(most.div_ceil(4));
         if others >= most {
             // Its own, or that of the one which was dropped.
             IN_FLIGHT.fetch_sub(1, Relaxed);
@@ -113,8 +80,8 @@ impl Place {
     ) -> Result<Self, BodyRejection> {
         match self {
             Self::None => Ok(self),
-            Self::Serving => Ok(Self::Waiting(UNPROVED.enter(caller, context))),
-            Self::Waiting(number) if UNPROVED.wait(number, context) => Ok(self),
+            Self::Serving => Ok(Self::Waiting(UNPROVED.lock().add(caller, context))),
+            Self::Waiting(number) if UNPROVED.lock().renew(number, context) => Ok(self),
             Self::Waiting(_) => Err(BodyRejection::Busy),
         }
     }
@@ -122,7 +89,7 @@ impl Place {
     /// The request no longer waits.
     pub(in crate::wire::server) fn proceed(self) -> Self {
         match self {
-            Self::Waiting(number) if UNPROVED.leave(number) => Self::Serving,
+            Self::Waiting(number) if UNPROVED.lock().remove(number).is_some() => Self::Serving,
             Self::Waiting(_) => Self::None,
             Self::Serving | Self::None => self,
         }
@@ -142,14 +109,30 @@ pub fn in_flight() -> usize {
 }
 
 impl Waiters {
-    fn add(&mut self, waiter: Waiter) -> u64 {
-        let number = self.next;
+    /// Adds a request of `caller`. Until [`Waiters::remove`] it may be dropped to make room, which wakes the task.
+    fn add(&mut self, caller: Option<IpAddr>, context: &Context<'_>) -> u64 {
+        let (number, network) = (self.next, caller.map(network));
+        let waker = context.waker().clone();
         self.next += 1;
-        *self.by_network.entry(waiter.network).or_insert(0) += 1;
-        self.by_number.insert(number, waiter);
+        *self.by_network.entry(network).or_insert(0) += 1;
+        self.by_number.insert(number, Waiter { network, waker });
         number
     }
 
+    /// Has the task of `context` woken; `false`: the request was dropped.
+    fn renew(&mut self, number: u64, context: &Context<'_>) -> bool {
+        let waiter = self.by_number.get_mut(&number);
+        waiter
+            .map(|waiter| waiter.waker.clone_from(context.waker()))
+            .is_some()
+    }
+
+    /// Drops one, if more than `spared` wait.
+    fn make_room(&mut self, spared: usize) -> bool {
+        self.by_number.len() > spared && self.drop_one()
+    }
+
+    /// Removes a request that no longer waits; `None`: it was dropped.
     fn remove(&mut self, number: u64) -> Option<Waiter> {
         let removed = self.by_number.remove(&number)?;
         if let Some(count) = self.by_network.get_mut(&removed.network) {
@@ -182,11 +165,11 @@ mod tests {
 
     #[test]
     fn the_longest_wait_of_the_network_that_has_most_ends() {
-        let unproved = Unproved::default();
+        let mut waiters = Waiters::default();
         let context = Context::from_waker(Waker::noop());
-        let enter = |text: &str| {
-            unproved.make_room(7);
-            unproved.enter(address(text), &context)
+        let mut enter = |text: &str| {
+            waiters.make_room(7);
+            waiters.add(address(text), &context)
         };
         let other = enter("192.0.2.1");
         // The addresses of a /64 are one network.
@@ -195,32 +178,34 @@ mod tests {
             _ => enter("2001:db8::2"),
         });
         let many = Vec::from_iter(many);
-        let newcomers = ["192.0.2.2", "192.0.2.3"].map(enter);
-        assert_eq!(unproved.0.lock().by_number.len(), 8);
+        let newcomers = ["192.0.2.2", "192.0.2.3"].map(&mut enter);
+        assert_eq!(waiters.by_number.len(), 8);
         for number in newcomers.into_iter().chain([other]) {
-            assert!(unproved.wait(number, &context));
-            assert!(unproved.leave(number));
+            assert!(waiters.renew(number, &context));
+            assert!(waiters.remove(number).is_some());
         }
-        let waits = Vec::from_iter(many.iter().map(|&number| unproved.wait(number, &context)));
+        let waits = Vec::from_iter(many.iter().map(|&number| waiters.renew(number, &context)));
         assert_eq!(waits, [[false; 15].as_slice(), &[true; 5]].concat());
-        let left = many.into_iter().filter(|&number| unproved.leave(number));
+        let left = many
+            .into_iter()
+            .filter(|&number| waiters.remove(number).is_some());
         assert_eq!(left.count(), 5);
-        assert!(unproved.0.lock().by_network.is_empty());
+        assert!(waiters.by_network.is_empty());
     }
 
     #[test]
     fn the_longest_wait_of_equal_networks_ends() {
-        let unproved = Unproved::default();
+        let mut waiters = Waiters::default();
         let context = Context::from_waker(Waker::noop());
         let numbers = (0..9)
             .rev()
-            .map(|last| unproved.enter(Some(IpAddr::from([192, 0, 2, last])), &context));
+            .map(|last| waiters.add(Some(IpAddr::from([192, 0, 2, last])), &context));
         let numbers = Vec::from_iter(numbers);
-        assert!(unproved.make_room(8));
-        assert!(!unproved.make_room(8), "at most eight wait");
+        assert!(waiters.make_room(8));
+        assert!(!waiters.make_room(8), "at most eight wait");
         let waits = numbers
             .iter()
-            .map(|&number| unproved.wait(number, &context));
+            .map(|&number| waiters.renew(number, &context));
         assert_eq!(
             Vec::from_iter(waits),
             [[false].as_slice(), &[true; 8]].concat()
