@@ -3,3 +3,15 @@
 pub mod hexadecimal;
 pub mod longest;
 pub mod names;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+
+/// Percent-encodes a text: all but the unreserved characters of RFC 3986 §2.3.
+pub fn percent_encoded(text: &str) -> PercentEncode<'_> {
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~');
+    utf8_percent_encode(text, ESCAPED)
+}

@@ -11,10 +11,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 
-use super::longest;
+use super::{longest, percent_encoded};
 
 /// Why a text is not a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -79,13 +78,6 @@ pub enum NameEncoding {
 /// The spelling in this process. A name of the store or of another system is one or not by it, wherever it is read.
 static ENCODING: OnceLock<NameEncoding> = OnceLock::new();
 
-/// The characters that stay as they are (RFC 3986 §2.3).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-
 impl NameEncoding {
     /// Sets the encoding of this process. Only the first call counts: another encoding needs a restart.
     pub fn set(self) {
@@ -100,7 +92,7 @@ impl NameEncoding {
     fn encode(self, name: &str) -> Cow<'_, str> {
         match self {
             Self::None => name.into(),
-            Self::Percent => utf8_percent_encode(name, ENCODED).into(),
+            Self::Percent => percent_encoded(name).into(),
         }
     }
 

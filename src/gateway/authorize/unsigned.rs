@@ -1,14 +1,15 @@
 //! Permits unsigned calls: those of users with a session, preflights, and anonymous ones.
 
 use http::{Method, header};
-use percent_encoding::utf8_percent_encode;
 
 use super::Authorizer;
 use crate::{
-    base::network::http_fields::{Initiator, SEC_FETCH_MODE, parameter},
+    base::{
+        network::http_fields::{Initiator, SEC_FETCH_MODE, parameter},
+        text::percent_encoded,
+    },
     gateway::cors::is_preflight,
     provider::{
-        issue::callback::ESCAPED,
         respond::{Failure, is_navigation},
         theme::frame::UI_LOCALES,
     },
@@ -102,7 +103,7 @@ impl Authorizer {
         let mut location = page("login");
         if let Ok(Some(languages)) = parameter(query, UI_LOCALES) {
             location.extend(["&", UI_LOCALES, "="]);
-            location.extend(utf8_percent_encode(&languages, ESCAPED));
+            location.extend(percent_encoded(&languages));
         }
         let separator = head.target.query.map_or("", |_| "?").as_bytes();
         let back = [&call.signed_path, separator, query].concat();
@@ -111,7 +112,7 @@ impl Authorizer {
             && back.len() <= MAX_RETURN_BYTES
         {
             location.push_str("&return_to=");
-            location.extend(utf8_percent_encode(back, ESCAPED));
+            location.extend(percent_encoded(back));
         }
         PolicyRejection::LoginNeeded { location }
     }

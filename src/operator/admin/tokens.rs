@@ -21,7 +21,7 @@ use crate::{
         rate::Rate,
         secret::Secret,
     },
-    provider::login::{Throttle, throttle::Throttled},
+    provider::login::Throttle,
 };
 
 /// The rights that a token gives.
@@ -224,7 +224,7 @@ impl AdminTokenGuard {
         // All callers on a Unix socket count as one.
         let address = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), network);
         let throttled = self.failures.begin("", address, self.clock.now()).err();
-        if let Some(Throttled { retry_after }) = throttled {
+        if let Some(retry_after) = throttled {
             return Err(Denied::Throttled(retry_after));
         }
         tracing::warn!(%address, "wrong admin token");

@@ -4,6 +4,8 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use async_trait::async_trait;
+
 use super::{
     Asked, ExplanationView, FindError, KnownSecrets, ParsedRequest, Reading, RequestText, Rules,
     find, pasted,
@@ -17,7 +19,7 @@ use crate::{
     oauth::percent,
     provider::{
         login::{PasswordPool, pool::PoolError},
-        pages::developer::{CheckFuture, Checked, ChecksSignatures, Unchecked},
+        pages::developer::{Checked, ChecksSignatures, Unchecked},
     },
     records::{store::Store, values::StoreError},
     request::verify::Purpose,
@@ -154,38 +156,37 @@ pub struct DeveloperCheck {
     pub clock: Clock,
 }
 
+#[async_trait(?Send)]
 impl ChecksSignatures for DeveloperCheck {
-    fn check<'a>(
-        &'a self,
-        consumer: &'a ConsumerKey,
-        request: &'a str,
+    async fn check(
+        &self,
+        consumer: &ConsumerKey,
+        request: &str,
         address: IpAddr,
-    ) -> CheckFuture<'a> {
-        Box::pin(async move {
-            let explainer = Explainer {
-                store: &self.store,
-                rules: &self.rules,
-                pool: &self.pool,
-                now: self.clock.now(),
-                address: Some(address),
-            };
-            let message = pasted::parse(request).map_err(Unchecked::Unreadable)?;
-            if names_another(&message, consumer) {
-                return Err(Unchecked::OtherConsumer);
-            }
-            match explainer.explain(message).await {
-                Ok(explained) => Ok(Checked {
-                    is_right: explained.is_accepted,
-                    diagnosis: explained.view.diagnosis,
-                    right: explained.view.base_string,
-                    signed: explained.signed,
-                    previous_secret_until: explained.view.previous_secret_until,
-                }),
-                Err(Unexplained::Request(problem)) => Err(Unchecked::Unreadable(problem)),
-                Err(Unexplained::Store(error)) => Err(Unchecked::Store(error)),
-                Err(Unexplained::Pool(_)) => Err(Unchecked::Busy),
-            }
-        })
+    ) -> Result<Checked, Unchecked> {
+        let explainer = Explainer {
+            store: &self.store,
+            rules: &self.rules,
+            pool: &self.pool,
+            now: self.clock.now(),
+            address: Some(address),
+        };
+        let message = pasted::parse(request).map_err(Unchecked::Unreadable)?;
+        if names_another(&message, consumer) {
+            return Err(Unchecked::OtherConsumer);
+        }
+        match explainer.explain(message).await {
+            Ok(explained) => Ok(Checked {
+                is_right: explained.is_accepted,
+                diagnosis: explained.view.diagnosis,
+                right: explained.view.base_string,
+                signed: explained.signed,
+                previous_secret_until: explained.view.previous_secret_until,
+            }),
+            Err(Unexplained::Request(problem)) => Err(Unchecked::Unreadable(problem)),
+            Err(Unexplained::Store(error)) => Err(Unchecked::Store(error)),
+            Err(Unexplained::Pool(_)) => Err(Unchecked::Busy),
+        }
     }
 
     fn rebuilt(&self, base_string: &str) -> Result<String, String> {

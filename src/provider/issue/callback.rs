@@ -3,12 +3,12 @@
 //! RFC 5849 §2.1 takes any absolute URI; here it must also be one that the consumer registered, so that a stolen
 //! consumer key sends no user to an attacker.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use url::{ParseError, Url};
 
 use crate::{
-    base::text::longest,
+    base::text::{longest, percent_encoded},
     oauth::{Scheme, split_port},
     records::values::record::Callback,
     wire::url::origin::Origin,
@@ -29,13 +29,6 @@ const FORBIDDEN_SCHEMES: [&str; 9] = [
     "view-source",
     "jar",
 ];
-
-/// The characters that are escaped in a query's value: all but RFC 3986's unreserved ones.
-pub const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 
 /// Why a callback is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -150,9 +143,9 @@ pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
             Some((_, query)) if query.is_empty() || query.ends_with('&') => {}
             Some(_) => location.push('&'),
         }
-        location.extend(utf8_percent_encode(name, ESCAPED));
+        location.extend(percent_encoded(name));
         location.push('=');
-        location.extend(utf8_percent_encode(value, ESCAPED));
+        location.extend(percent_encoded(value));
     }
     location
 }

@@ -6,6 +6,7 @@
 
 use std::{io, net::IpAddr, sync::Arc};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use serde::Serializer as _;
@@ -15,7 +16,7 @@ use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::{
-    Login, LoginBackend, LoginError, LoginFault, LoginFuture,
+    Login, LoginBackend, LoginError, LoginFault,
     pending_checks::PendingChecks,
     settings::{Encoding, LoginMethod, PasswordCheckSettings},
 };
@@ -88,41 +89,6 @@ impl HttpLogin {
         }
     }
 
-    async fn check(
-        &self,
-        address: IpAddr,
-        name: &str,
-        password: &Secret,
-    ) -> Result<Login, LoginError> {
-        let _check = self.pending.admit(Some(address)).ok_or(LoginError::Busy)?;
-        let deadline = Instant::now() + self.endpoint.settings.timeout;
-        let request = self.request(name, password)?;
-        let response = self.endpoint.target.ask(request, deadline).await;
-        let (status, body) = response.map_err(LoginFault::from)?;
-        let Some(user) = read(status, &body, &self.endpoint.settings)? else {
-            return Err(LoginError::Rejected { account: None });
-        };
-        let (id, given) = (user.id.clone(), user.name.clone());
-        let admitted = self.store.admit_user(user, self.clock.now()).await;
-        match admitted.map_err(LoginFault::Store)? {
-            Admitted::User(user) if user.enabled => {
-                if let Some(name) = given.filter(|given| *given != user.name) {
-                    let known = &user.name;
-                    tracing::warn!(
-                        user = %id, name, known, "login.url gives the name of another user; the known name is kept"
-                    );
-                }
-                let rehashed = None;
-                return Ok(Login { user, rehashed });
-            }
-            Admitted::User(_) => {}
-            Admitted::Removed => {
-                tracing::warn!(user = %id, "login.url names a user who was removed here");
-            }
-        }
-        Err(LoginError::Rejected { account: Some(id) })
-    }
-
     fn request(&self, name: &str, password: &Secret) -> Result<Request<Bytes>, LoginFault> {
         let fields = &self.endpoint.settings;
         let password = password.expose_text();
@@ -180,9 +146,41 @@ impl From<OutboundError> for LoginFault {
     }
 }
 
+#[async_trait]
 impl LoginBackend for HttpLogin {
-    fn login<'a>(&'a self, address: IpAddr, name: &'a str, password: Secret) -> LoginFuture<'a> {
-        Box::pin(async move { self.check(address, name, &password).await })
+    async fn login(
+        &self,
+        address: IpAddr,
+        name: &str,
+        password: Secret,
+    ) -> Result<Login, LoginError> {
+        let _check = self.pending.admit(Some(address)).ok_or(LoginError::Busy)?;
+        let deadline = Instant::now() + self.endpoint.settings.timeout;
+        let request = self.request(name, &password)?;
+        let response = self.endpoint.target.ask(request, deadline).await;
+        let (status, body) = response.map_err(LoginFault::from)?;
+        let Some(user) = read(status, &body, &self.endpoint.settings)? else {
+            return Err(LoginError::Rejected { account: None });
+        };
+        let (id, given) = (user.id.clone(), user.name.clone());
+        let admitted = self.store.admit_user(user, self.clock.now()).await;
+        match admitted.map_err(LoginFault::Store)? {
+            Admitted::User(user) if user.enabled => {
+                if let Some(name) = given.filter(|given| *given != user.name) {
+                    let known = &user.name;
+                    tracing::warn!(
+                        user = %id, name, known, "login.url gives the name of another user; the known name is kept"
+                    );
+                }
+                let rehashed = None;
+                return Ok(Login { user, rehashed });
+            }
+            Admitted::User(_) => {}
+            Admitted::Removed => {
+                tracing::warn!(user = %id, "login.url names a user who was removed here");
+            }
+        }
+        Err(LoginError::Rejected { account: Some(id) })
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, PasswordPool, password};
+use async_trait::async_trait;
+
+use super::{Login, LoginBackend, LoginError, LoginFault, PasswordPool, password};
 use crate::{
     base::{secret::Secret, text::longest},
     records::{store::Store, values::use_cases::Account},
@@ -19,8 +21,11 @@ impl LocalLogin {
     pub fn new(store: Arc<Store>, pool: Arc<PasswordPool>) -> Self {
         Self { store, pool }
     }
+}
 
-    async fn check(
+#[async_trait]
+impl LoginBackend for LocalLogin {
+    async fn login(
         &self,
         address: IpAddr,
         name: &str,
@@ -52,12 +57,6 @@ impl LocalLogin {
                 account: user.map(|user| user.id),
             }),
         }
-    }
-}
-
-impl LoginBackend for LocalLogin {
-    fn login<'a>(&'a self, address: IpAddr, name: &'a str, password: Secret) -> LoginFuture<'a> {
-        Box::pin(self.check(address, name, password))
     }
 }
 

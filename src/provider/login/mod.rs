@@ -3,9 +3,10 @@
 //! Each backend is a [`LoginBackend`]: local accounts ([`local`]), or another system's endpoint ([`http`]).
 //! If a proxy in front checks who the user is ([`header`]), there are no passwords.
 
-use std::{future::Future, io, net::IpAddr, pin::Pin};
+use std::{io, net::IpAddr};
 
 use ::http::StatusCode;
+use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::{
@@ -30,6 +31,7 @@ pub use pool::PasswordPool;
 pub use throttle::Throttle;
 
 /// Checks names and passwords.
+#[async_trait]
 pub trait LoginBackend: Send + Sync + 'static {
     /// Checks one attempt of a browser at `address`. A rejection must take the same time whether the name is unknown,
     /// disabled or known, and whatever its password costs to check.
@@ -37,11 +39,13 @@ pub trait LoginBackend: Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// Dropping the future drops the attempt; nothing has been changed then.
-    fn login<'a>(&'a self, address: IpAddr, name: &'a str, password: Secret) -> LoginFuture<'a>;
+    async fn login(
+        &self,
+        address: IpAddr,
+        name: &str,
+        password: Secret,
+    ) -> Result<Login, LoginError>;
 }
-
-/// The return type of [`LoginBackend::login`]: a future that may move between threads.
-pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = Result<Login, LoginError>> + Send + 'a>>;
 
 /// Name and password are right and the user is enabled. The session is opened only if that is still true then: see
 /// [`Store::open_session`](crate::records::store::Store::open_session).

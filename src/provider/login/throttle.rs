@@ -68,19 +68,12 @@ pub struct Throttle {
     table: Mutex<Table>,
 }
 
-/// The attempt is rejected, and has not been counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Throttled {
-    /// The time until the next attempt may be made: whole seconds, at least one.
-    pub retry_after: Duration,
-}
-
 /// An attempt that has begun. Unless it is given back it stays a failure.
 #[derive(Debug)]
 #[must_use]
 pub struct Attempt {
-    by_account: Charge,
-    by_address: Charge,
+    /// To the account from this address, and to the address.
+    charges: [Charge; 2],
     report: String,
 }
 
@@ -116,42 +109,42 @@ impl Throttle {
     ///
     /// # Errors
     ///
-    /// [`Throttled`] while the account from this address, or the address, is in its pause.
+    /// The time until the next attempt may be made, whole seconds and at least one, while the account from this address,
+    /// or the address, is in its pause. The attempt has not been counted then.
     pub fn begin(
         &self,
         account: &str,
         address: IpAddr,
         now: UnixTime,
-    ) -> Result<Attempt, Throttled> {
-        let network = network(address);
+    ) -> Result<Attempt, Duration> {
+        let (network, folded) = (network(address), folded(account));
         let by_address = self.digest(&network.to_string());
-        let folded = folded(account);
         let by_account = self.digest(&format!("{network} {folded}"));
         let whole = self.digest(&folded);
-        let account_key = EntryKey {
-            entry: self.key(by_account),
-            account: self.key(whole),
-        };
-        let address_key = EntryKey {
-            entry: self.key(by_address),
-            account: NO_ACCOUNT,
-        };
+        let entries = self.entries(whole, by_account, by_address);
         let mut table = self.table.lock();
-        let failures = table.limit.count.get();
         // Both are checked before either is counted: a rejected attempt is not counted.
-        let pause = table
-            .pause(account_key.entry, now)
-            .max(table.pause(address_key.entry, now));
-        if let Some(retry_after) = pause {
-            return Err(Throttled { retry_after });
+        let pauses = entries.map(|of| table.pause(of.entry, now));
+        if let Some(retry_after) = pauses.into_iter().max().flatten() {
+            return Err(retry_after);
         }
         Ok(Attempt {
-            by_account: table.charge(account_key, failures, now),
-            by_address: table.charge(address_key, failures.saturating_mul(ADDRESS_FACTOR), now),
+            charges: entries.map(|of| table.charge(of, now)),
             report: format!(
                 "{:x} {whole:x} {by_account:x} {by_address:x}",
                 self.process()
             ),
+        })
+    }
+
+    /// The entries of an account from one address, and of the address over all accounts.
+    fn entries(&self, whole: u128, by_account: u128, by_address: u128) -> [EntryKey; 2] {
+        let account = self.key(whole);
+        let of_address = (by_address, NO_ACCOUNT, ADDRESS_FACTOR);
+        [(by_account, account, 1), of_address].map(|(digest, account, factor)| EntryKey {
+            entry: self.key(digest),
+            account,
+            factor,
         })
     }
 
@@ -167,9 +160,14 @@ impl Throttle {
     pub fn apply_report(&self, report: &str, now: UnixTime) {
         let numbers = report.split(' ').map(|hex| u128::from_str_radix(hex, 16));
         let numbers: Result<Vec<u128>, _> = numbers.collect();
-        let (process, whole, by_account, by_address) = match numbers.as_deref() {
-            Ok(&[process, whole, by_account, by_address]) => {
-                (process, whole, by_account, by_address)
+        match numbers.as_deref() {
+            Ok(&[process, _, _, _]) if process == u128::from(self.process()) => {}
+            Ok(&[_, whole, by_account, by_address]) => {
+                let mut table = self.table.lock();
+                for of in self.entries(whole, by_account, by_address) {
+                    table.drop_ended(of.entry, now);
+                    let _ = table.charge(of, now);
+                }
             }
             Ok(&[_, whole]) => {
                 let account = self.key(whole);
@@ -177,28 +175,8 @@ impl Throttle {
                 for set in &mut table.sets {
                     set.retain(|entry| entry.account != account);
                 }
-                return;
             }
-            _ => {
-                tracing::warn!("the report of a failed login cannot be read");
-                return;
-            }
-        };
-        if process == u128::from(self.process()) {
-            return;
-        }
-        let mut table = self.table.lock();
-        let failures = table.limit.count.get();
-        let for_address = failures.saturating_mul(ADDRESS_FACTOR);
-        let account = self.key(whole);
-        for (digest, account, limit) in [
-            (by_account, account, failures),
-            (by_address, NO_ACCOUNT, for_address),
-        ] {
-            let entry = self.key(digest);
-            let key = EntryKey { entry, account };
-            table.drop_ended(entry, now);
-            let _ = table.charge(key, limit, now);
+            _ => tracing::warn!("the report of a failed login cannot be read"),
         }
     }
 
@@ -222,15 +200,17 @@ impl Throttle {
     /// or anybody with an account could guess the passwords of others for ever.
     pub fn succeeded(&self, attempt: &Attempt, now: UnixTime) {
         let mut table = self.table.lock();
-        table.forget(&attempt.by_account);
-        table.give_back(&attempt.by_address, now);
+        let [by_account, by_address] = &attempt.charges;
+        table.forget(by_account);
+        table.give_back(by_address, now);
     }
 
     /// The attempt was not checked: its count is taken back.
     pub fn withdrawn(&self, attempt: &Attempt, now: UnixTime) {
         let mut table = self.table.lock();
-        table.give_back(&attempt.by_account, now);
-        table.give_back(&attempt.by_address, now);
+        for charge in &attempt.charges {
+            table.give_back(charge, now);
+        }
     }
 }
 
@@ -243,6 +223,8 @@ struct EntryKey {
     entry: u64,
     /// The account from all addresses, or [`NO_ACCOUNT`].
     account: u64,
+    /// Its limit, as a multiple of the limit of one account.
+    factor: u32,
 }
 
 #[derive(Debug)]
@@ -307,9 +289,10 @@ impl Table {
         }
     }
 
-    /// Counts a failure of `key`; from `limit` on a pause begins, or begins again.
-    fn charge(&mut self, of: EntryKey, limit: u32, now: UnixTime) -> Charge {
+    /// Counts a failure; from the limit on a pause begins, or begins again.
+    fn charge(&mut self, of: EntryKey, now: UnixTime) -> Charge {
         let longest = self.limit.period;
+        let limit = self.limit.count.get().saturating_mul(of.factor);
         let key = of.entry;
         let Some(entry) = self.entry_or_new(of, now) else {
             // The account's charge of this very attempt took the last entry that was in no pause: it is counted there.

@@ -4,15 +4,16 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use askama::Template;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use percent_encoding::utf8_percent_encode;
 
 use super::{
     LoggedIn, PageError, PageRequest, Worded, consent, login::LoginForm, settings::RegistrationMode,
 };
 use crate::{
-    base::text::names::{ConsumerKey, UserId},
+    base::text::{
+        names::{ConsumerKey, UserId},
+        percent_encoded,
+    },
     provider::{
-        issue::callback::ESCAPED,
         pages::{
             browser::cookies,
             form::csrf::{self, FormPurpose},
@@ -181,7 +182,7 @@ impl PageRequest<'_> {
         let from = from.unwrap_or(0);
         let filter = tokens_of(&caller.user.id, None);
         let (tokens, rest) = self.live_tokens(&filter, after.clone()).await?;
-        let of = |token: &str| format!("{here}&after={}", utf8_percent_encode(token, ESCAPED));
+        let of = |token: &str| format!("{here}&after={}", percent_encoded(token));
         let rest = rest.map(|last| of(&last));
         let mut live = BTreeMap::<ConsumerKey, Vec<AccessToken>>::new();
         for token in tokens {
@@ -348,7 +349,7 @@ impl PageRequest<'_> {
         let first = tokens.iter().min_by_key(place);
         let (began, issued_at) = first.map(|it| (it.began, it.issued_at)).unwrap_or_default();
         let last_used_at = tokens.iter().filter_map(|token| token.last_used_at).max();
-        let withdraw = utf8_percent_encode(consumer.as_str(), ESCAPED);
+        let withdraw = percent_encoded(consumer.as_str());
         let withdraw = format!("?mode=applications&withdraw={withdraw}");
         Application {
             name: name.unwrap_or_else(|| consumer.to_string()),

@@ -8,7 +8,6 @@ pub(super) mod preview;
 use std::{borrow::Cow, time::Duration};
 
 use askama::Template;
-use percent_encoding::utf8_percent_encode;
 use zeroize::Zeroizing;
 
 use super::{
@@ -23,11 +22,12 @@ use crate::{
         text::{
             longest,
             names::{ConsumerKey, Permission},
+            percent_encoded,
         },
     },
     oauth::ProtocolParameter,
     provider::{
-        issue::callback::{self, Destination, ESCAPED},
+        issue::callback::{self, Destination},
         pages::{
             browser::cookies,
             form::csrf::{self, FormPurpose},
@@ -72,10 +72,6 @@ pub(super) struct ConsentPage<'a> {
     /// The target of the forms and the value in them; `None`: there are no forms.
     form: Option<(&'a str, String)>,
     consumer: &'a Consumer,
-    /// The colour of the consumer's sign, one of six.
-    hue: u8,
-    /// The name of the service.
-    service: &'a str,
     user: &'a User,
     /// The date on which the user first allowed the access that the consumer has now.
     allowed_at: Option<String>,
@@ -83,8 +79,6 @@ pub(super) struct ConsentPage<'a> {
     more: u64,
     /// The number of permissions that are sensitive.
     sensitive: u64,
-    /// The message about the name and the description.
-    claims: &'static str,
     /// The message about the facts that the consumer learns of the user.
     identity: &'static str,
     /// The user allowed the consumer something earlier, and it has not learnt all of these facts.
@@ -92,8 +86,6 @@ pub(super) struct ConsentPage<'a> {
     permissions: Vec<AskedPermission>,
     /// The description of the consumer.
     description: Option<Worded>,
-    /// The host of its web page.
-    site: Option<String>,
     /// The date of its registration.
     since: String,
     /// The sentence about the end of access.
@@ -104,8 +96,6 @@ pub(super) struct ConsentPage<'a> {
     shown: Option<String>,
     /// The target of the decision: a web site or an application on the user's device; `None`: a page with the verifier.
     destination: Option<Destination>,
-    /// Its scheme, with the colon.
-    scheme: String,
 }
 
 /// A permission that is asked for.
@@ -171,7 +161,7 @@ impl PageRequest<'_> {
 
     /// The path and query by which the browser came, for the forms to come back to.
     fn here(&self, token: &str) -> Result<String, PageError> {
-        let token = utf8_percent_encode(token, ESCAPED);
+        let token = percent_encoded(token);
         let mut here = match self.path {
             Some(path) => {
                 let separator = if path.has_query() { '&' } else { '?' };
@@ -181,7 +171,7 @@ impl PageRequest<'_> {
             None => format!("{}&oauth_token={token}", self.frame.link("auth_req_token")),
         };
         for (name, value) in self.scope()?.into_iter().chain(self.demands()?) {
-            let value = utf8_percent_encode(&value, ESCAPED);
+            let value = percent_encoded(&value);
             here.push_str(&format!("&{name}={value}"));
         }
         Ok(here)
@@ -596,17 +586,11 @@ impl<'a> Asking<'a> {
             frame: words.frame,
             form,
             consumer,
-            hue: hue(&consumer.key),
-            service: rules.theme.rules.name(),
             user: self.user,
             allowed_at: allowed_at.map(|time| words.date(time)),
             more: counted(&permissions, |permission| permission.is_new)
                 + u64::from(identity_is_new),
             sensitive: counted(&permissions, |permission| permission.is_sensitive),
-            claims: match description {
-                Some(_) => "consent-developer",
-                None => "consent-developer-name",
-            },
             identity: match rules.gives_display_name {
                 true => "consent-identity-full",
                 false => "consent-identity-name",
@@ -614,14 +598,10 @@ impl<'a> Asking<'a> {
             identity_is_new,
             permissions,
             description: description.map(|text| Worded { text, lang: None }),
-            site: consumer.website.as_deref().and_then(callback::site),
             since: words.date(consumer.created_at),
             holds,
             ends_unused,
             shown: is_remembered.then(|| consumer.shown()),
-            scheme: destination
-                .as_ref()
-                .map_or_else(String::new, |it| format!("{}:", it.scheme)),
             destination,
         };
         Ok((page, further))

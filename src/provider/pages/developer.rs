@@ -5,9 +5,10 @@
 //! it reads the page, so the page shows no secret, no user, and nothing of other consumers. Every link that is not valid
 //! gets the same response.
 
-use std::{future::Future, net::IpAddr, num::NonZeroU32, pin::Pin, sync::Arc, time::Duration};
+use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use askama::Template;
+use async_trait::async_trait;
 
 use super::{PageError, PageRequest};
 use crate::{
@@ -19,40 +20,35 @@ use crate::{
     },
     oauth::compare::{Parts, marked},
     provider::{
-        login::throttle::{Throttle, Throttled},
+        login::throttle::Throttle,
         pages::{
             browser::cookies,
             form::csrf::{self, FormPurpose},
         },
-        respond::{
-            Failure, OwnResponse,
-            mistake::{advice, mistake},
-        },
+        respond::{Failure, OwnResponse},
         theme::frame::Frame,
     },
     records::values::StoreError,
     request::policy::{PolicyRejection, rate_limit::ConsumerRates},
-    telemetry::calls::{
-        facts::OtherSecret,
-        rejections::{BaseStrings, KeptCall, ReasonCount},
-    },
+    telemetry::calls::rejections::{BaseStrings, KeptCall, ReasonCount},
 };
 
 /// The parameter of the link.
 pub const PARAMETER: &str = "link";
 
 /// Checks a request that the developer of a consumer pasted, with the secrets of that consumer alone.
+#[async_trait(?Send)]
 pub trait ChecksSignatures: Send + Sync + 'static {
     /// Checks a request of this consumer, for a caller at an address. It reads nothing of another consumer.
     ///
     /// # Cancel safety
     /// It changes nothing.
-    fn check<'a>(
-        &'a self,
-        consumer: &'a ConsumerKey,
-        request: &'a str,
+    async fn check(
+        &self,
+        consumer: &ConsumerKey,
+        request: &str,
         address: IpAddr,
-    ) -> CheckFuture<'a>;
+    ) -> Result<Checked, Unchecked>;
 
     /// The base string of the request that a base string describes. It needs no secret.
     ///
@@ -60,9 +56,6 @@ pub trait ChecksSignatures: Send + Sync + 'static {
     /// Why it describes no request.
     fn rebuilt(&self, base_string: &str) -> Result<String, String>;
 }
-
-/// The return type of [`ChecksSignatures::check`].
-pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Checked, Unchecked>> + 'a>>;
 
 /// The findings about a request.
 pub struct Checked {
@@ -135,13 +128,12 @@ const fn per_minute(count: u32) -> Rate {
 struct DeveloperPage<'a> {
     frame: Frame<'a>,
     consumer: &'a str,
-    service: &'a str,
     /// The end of the link.
     until: UnixTime,
     /// The start of this process.
     since: UnixTime,
-    reasons: Vec<Reason>,
-    calls: Vec<Call>,
+    reasons: Vec<ReasonCount>,
+    calls: Vec<Arc<KeptCall>>,
     action: String,
     csrf: String,
     /// What the form had.
@@ -150,34 +142,10 @@ struct DeveloperPage<'a> {
     finding: Option<Finding>,
 }
 
-/// The calls that were rejected for one reason.
-struct Reason {
-    mistake: String,
-    advice: Option<String>,
-    count: u64,
-    first: UnixTime,
-    last: UnixTime,
-    /// The message about its sender.
-    proof: &'static str,
-    previous_secret: bool,
-    is_observed: bool,
-    texts: Vec<Text>,
-}
-
 /// A base string, with the message that is its heading.
 struct Text {
     label: &'static str,
     parts: Parts,
-}
-
-/// A call that was rejected.
-struct Call {
-    time: UnixTime,
-    call: String,
-    mistake: String,
-    status: u16,
-    token: Option<String>,
-    request_id: Option<String>,
 }
 
 /// The finding about a request that was checked.
@@ -216,7 +184,7 @@ impl PageRequest<'_> {
             return Err(unknown());
         }
         let attempt = rates.unknown.begin("", self.address, self.now);
-        let too_many = |Throttled { retry_after }| PolicyRejection::TooManyRequests { retry_after };
+        let too_many = |retry_after| PolicyRejection::TooManyRequests { retry_after };
         let attempt = attempt.map_err(too_many)?;
         let link = Secret::from(link);
         let hash = cookies::id_hash(&link);
@@ -256,16 +224,13 @@ impl PageRequest<'_> {
             }
         };
         let rejections = &self.pages.services.rejections;
-        let reasons = rejections.reasons(Some(key.as_str()));
-        let calls = rejections.newest_of(key.as_str());
         let mut page = self.page(&DeveloperPage {
             frame: self.frame,
             consumer: &consumer.name,
-            service: rules.theme.rules.name(),
             until,
             since: rejections.since,
-            reasons: reasons.into_iter().map(Reason::from).collect(),
-            calls: calls.iter().map(|call| Call::from(&**call)).collect(),
+            reasons: rejections.reasons(Some(key.as_str())),
+            calls: rejections.newest_of(key.as_str()),
             action: here,
             csrf: csrf::value(&link, FormPurpose::Developer, key.as_str()),
             request,
@@ -283,29 +248,12 @@ impl PageRequest<'_> {
     }
 }
 
-impl From<ReasonCount> for Reason {
-    fn from(reason: ReasonCount) -> Self {
-        let newest = &reason.newest.call;
-        let [verified, secrets, _] = reason.proofs;
-        Self {
-            mistake: mistake(newest),
-            advice: advice(newest).ok(),
-            count: reason.count,
-            first: reason.first,
-            last: reason.newest.time,
-            proof: match (verified, secrets) {
-                (0, 0) => "developer-proof-none",
-                (0, _) => "developer-proof-secrets",
-                _ => "developer-proof-verified",
-            },
-            previous_secret: newest.secret == Some(OtherSecret::Previous),
-            is_observed: reason.is_observed(),
-            texts: reason
-                .base_strings
-                .as_deref()
-                .map(texts)
-                .unwrap_or_default(),
-        }
+/// The message about what calls prove of their senders.
+fn proof(reason: &ReasonCount) -> &'static str {
+    match reason.proofs {
+        [0, 0, _] => "developer-proof-none",
+        [0, ..] => "developer-proof-secrets",
+        _ => "developer-proof-verified",
     }
 }
 
@@ -320,20 +268,6 @@ fn texts(kept: &BaseStrings) -> Vec<Text> {
         Some(Text { label, parts })
     });
     known.collect()
-}
-
-impl From<&KeptCall> for Call {
-    fn from(one: &KeptCall) -> Self {
-        let call = &one.call;
-        Self {
-            time: one.time,
-            call: call.called_operation(),
-            mistake: mistake(call),
-            status: call.status,
-            token: call.named_token().map(str::to_owned),
-            request_id: call.request_id.as_deref().map(str::to_owned),
-        }
-    }
 }
 
 /// A problem as a sentence: with a capital, unless its first word is a name of the protocol, and a full stop.

@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use askama::Template;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use percent_encoding::utf8_percent_encode;
 use thiserror::Error;
 
 use super::{LoggedIn, PageError, PageRequest, browser};
 use crate::{
     base::{
         secret::{Secret, random},
-        text::{longest, names::UserId},
+        text::{longest, names::UserId, percent_encoded},
     },
     provider::{
-        issue::callback::ESCAPED,
         login::{Login, LoginError, password},
         pages::{
             browser::cookies,
@@ -67,8 +65,6 @@ struct LoginPage<'a> {
     frame: Frame<'a>,
     action: &'a str,
     csrf: &'a str,
-    /// The name of the service.
-    service: &'a str,
     consumer: Option<&'a str>,
     username: &'a str,
     notice: Option<&'a Notice>,
@@ -142,7 +138,7 @@ impl PageRequest<'_> {
         let mut url = self.frame.link(mode);
         if let Some(path) = path {
             url.push_str("&return_to=");
-            url.extend(utf8_percent_encode(path, ESCAPED));
+            url.extend(percent_encoded(path));
         }
         url
     }
@@ -294,9 +290,8 @@ impl PageRequest<'_> {
         let throttle = &self.pages.services.throttle;
         let attempt = match throttle.begin(username, self.address, self.now) {
             Ok(attempt) => attempt,
-            Err(throttled) => {
+            Err(wait) => {
                 tracing::info!(target: "audit", event = "login_throttled", address = %self.address);
-                let wait = throttled.retry_after;
                 let in_words = in_words(self.frame.texts, wait);
                 return show(&Notice {
                     status: 429,
@@ -474,7 +469,6 @@ impl PageRequest<'_> {
             frame: self.frame,
             action: form.url,
             csrf: &csrf::value(&cookie, FormPurpose::LogIn, form.url),
-            service: self.pages.rules.theme.rules.name(),
             consumer: form.consumer,
             username,
             notice,

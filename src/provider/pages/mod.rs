@@ -19,7 +19,6 @@ use std::{
 use askama::Template;
 use http::{HeaderMap, Method, header};
 use http_body::Body as _;
-use percent_encoding::utf8_percent_encode;
 
 use crate::{
     base::{
@@ -27,13 +26,16 @@ use crate::{
         language,
         network::http_fields::{self, Initiator},
         secret::Secret,
-        text::names::{Permission, UserId},
+        text::{
+            names::{Permission, UserId},
+            percent_encoded,
+        },
     },
     oauth::ProtocolParameter,
     provider::{
         collection::CollectionRules,
         endpoints::scope::ScopeSettings,
-        issue::callback::{self, ESCAPED, OOB},
+        issue::callback::{self, OOB},
         login::{
             LoginBackend, PasswordPool, Throttle, header::UserHeaders, settings::LoginSettings,
         },
@@ -453,7 +455,7 @@ impl PageRequest<'_> {
     /// Parameters of an address that show this notice to the browser with this cookie alone; `subject` fills it in.
     fn notice_parameters(&self, cookie: &Secret, notice: &'static str, subject: &str) -> String {
         let proof = csrf::value(cookie, FormPurpose::Notice, &format!("{notice} {subject}"));
-        let subject = utf8_percent_encode(subject, ESCAPED);
+        let subject = percent_encoded(subject);
         format!("&notice={notice}&of={subject}&proof={proof}")
     }
 

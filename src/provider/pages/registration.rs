@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use askama::Template;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use percent_encoding::utf8_percent_encode;
 use rustix::system::uname;
 use serde_json::json;
 
@@ -25,10 +24,11 @@ use crate::{
         text::{
             longest,
             names::{ConsumerKey, Permission},
+            percent_encoded,
         },
     },
     provider::{
-        issue::{callback, registration},
+        issue::registration,
         pages::{
             browser::cookies,
             form::csrf::{self, FormPurpose},
@@ -59,10 +59,9 @@ const LINK: Duration = Duration::from_secs(3600);
 struct RegistrationPage<'a> {
     frame: Frame<'a>,
     user: &'a User,
-    service: &'a str,
     action: &'a str,
     problem: Option<Problem>,
-    consumers: Vec<ListedOwn>,
+    consumers: &'a [Consumer],
     /// The form of another one; `None`: the user has as many as may be.
     form: Option<NewForm>,
     /// An operator decides on each.
@@ -78,12 +77,13 @@ struct Problem {
     details: Option<String>,
 }
 
-/// A consumer of the user in the list.
-struct ListedOwn {
-    name: String,
-    /// The class and the message of its state.
-    state: (&'static str, &'static str),
-    page: String,
+/// The problem of what the user wrote into a field.
+fn invalid(field: &'static str, details: impl ToString) -> Problem {
+    Problem {
+        message: "register-invalid",
+        field,
+        details: Some(details.to_string()),
+    }
 }
 
 /// A consumer of the user.
@@ -275,19 +275,13 @@ impl PageRequest<'_> {
         let ended = self.ended();
         let may_ask = ended.is_none() && owned.len() < most as usize;
         let form = may_ask.then(|| self.new_form(caller, wrong));
-        let consumers = owned.iter().map(|consumer| ListedOwn {
-            name: consumer.name.clone(),
-            state: state(consumer),
-            page: own_page(here, "of", consumer.key.as_str()),
-        });
         let status = if problem.is_some() { 400 } else { 200 };
         let template = RegistrationPage {
             frame: self.frame,
             user: &caller.user,
-            service: rules.theme.rules.name(),
             action: here,
             problem,
-            consumers: consumers.collect(),
+            consumers: &owned,
             form: form.transpose()?,
             needs_approval: rules.registration.mode == RegistrationMode::Approval,
             ended,
@@ -374,7 +368,13 @@ impl PageRequest<'_> {
             // The page says so.
             return Ok(OwnResponse::see_other(here.to_owned()));
         }
-        let consumer = match self.asked(&caller, key)? {
+        // The form's field tells two forms apart. The user can write any, and has no choice of the key of the consumer.
+        let mut key = csrf::value(&caller.id, FormPurpose::Register, &format!("key {key}"));
+        key.truncate(KEY);
+        let key = key.parse();
+        let key = key.map_err(|_| PageError::Malformed("error-malformed-form"))?;
+        let new = Consumer::new(key, random::secret()?, String::new(), self.now);
+        let consumer = match self.asked(new, &caller) {
             Ok(consumer) => consumer,
             Err(problem) => return self.own_consumers(here, &caller, Some(problem)).await,
         };
@@ -385,7 +385,7 @@ impl PageRequest<'_> {
         let asking =
             self.store()
                 .ask_for_consumer(consumer.clone(), &caller.user.id, bounds, self.now);
-        let problem = match asking.await? {
+        let (message, field) = match asking.await? {
             Asked::Registered => {
                 self.record_own("consumer_asked", &caller, &consumer)
                     .await?;
@@ -397,54 +397,30 @@ impl PageRequest<'_> {
             Asked::TooMany => ("register-too-many", ""),
         };
         let problem = Problem {
-            message: problem.0,
-            field: problem.1,
+            message,
+            field,
             details: None,
         };
         self.own_consumers(here, &caller, Some(problem)).await
     }
 
     /// The consumer that a form asks for.
-    fn asked(&self, caller: &LoggedIn, key: &str) -> Result<Result<Consumer, Problem>, Failure> {
+    fn asked(&self, new: Consumer, caller: &LoggedIn) -> Result<Consumer, Problem> {
         let rules = &self.pages.rules;
         let [name, description, website, contact, callbacks] =
             FIELDS.map(|(name, ..)| self.field(name).unwrap_or_default().trim());
-        let invalid = |field: &'static str, details: String| Problem {
-            message: "register-invalid",
-            field,
-            details: Some(details),
-        };
-        let checked = || -> Result<_, Problem> {
-            let name =
-                own_name(name, rules.theme.rules.name()).map_err(|it| invalid("name", it))?;
-            let description = registration::shown_name(description)
-                .map_err(|it| invalid("description", it.to_string()))?;
-            let website = match website {
-                "" => None,
-                text => Some(web_page(text).map_err(|it| invalid("website", it.to_string()))?),
-            };
-            let contact =
-                registration::contact(contact).map_err(|it| invalid("contact", it.to_string()))?;
-            let callbacks = own_callbacks(callbacks).map_err(|it| invalid("callbacks", it))?;
-            Ok((name, description, website, contact, callbacks))
-        };
-        let (name, description, website, contact, callbacks) = match checked() {
-            Ok(checked) => checked,
-            Err(problem) => return Ok(Err(problem)),
-        };
         let wanted = rules.permissions.iter().filter(|it| self.wants(&it.name));
         let is_sensitive = wanted.clone().any(|it| it.sensitive);
         let waits = is_sensitive || rules.registration.mode != RegistrationMode::Open;
-        // The form's field tells two forms apart. The user can write any, and so has no choice of the key.
-        let mut key = csrf::value(&caller.id, FormPurpose::Register, &format!("key {key}"));
-        key.truncate(KEY);
-        let key = key.parse();
-        let key = key.map_err(|_| PageError::Malformed("error-malformed-form"))?;
-        Ok(Ok(Consumer {
-            description: Some(description),
-            website,
-            contact: Some(contact),
-            callbacks,
+        let name = own_name(name, rules.theme.rules.name());
+        let description = registration::shown_name(description);
+        let website = (!website.is_empty()).then(|| web_page(website)).transpose();
+        Ok(Consumer {
+            name: name.map_err(|it| invalid("name", it))?,
+            description: Some(description.map_err(|it| invalid("description", it))?),
+            website: website.map_err(|it| invalid("website", it))?,
+            contact: Some(registration::contact(contact).map_err(|it| invalid("contact", it))?),
+            callbacks: own_callbacks(callbacks).map_err(|it| invalid("callbacks", it))?,
             permissions: wanted.map(|it| it.name.clone()).collect(),
             owner: Some(caller.user.id.clone()),
             registration: Some(match waits {
@@ -452,8 +428,8 @@ impl PageRequest<'_> {
                 false => Registration::Unchecked,
             }),
             enabled: !waits,
-            ..Consumer::new(key, random::secret()?, name, self.now)
-        }))
+            ..new
+        })
     }
 
     /// Gives a consumer another secret, which is shown this once.
@@ -484,12 +460,8 @@ impl PageRequest<'_> {
         let callbacks = match own_callbacks(self.field("callbacks").unwrap_or_default()) {
             Ok(callbacks) => callbacks,
             Err(details) => {
-                let problem = Problem {
-                    message: "register-invalid",
-                    field: "",
-                    details: Some(details),
-                };
-                return Ok(self.own_consumer(here, &caller, &before, Some(problem)));
+                let problem = Some(invalid("", details));
+                return Ok(self.own_consumer(here, &caller, &before, problem));
             }
         };
         let is_open = self.pages.rules.registration.mode == RegistrationMode::Open;
@@ -645,10 +617,7 @@ impl PageRequest<'_> {
 
 /// The address of a page about one consumer.
 fn own_page(here: &str, parameter: &str, key: &str) -> String {
-    format!(
-        "{here}&{parameter}={}",
-        utf8_percent_encode(key, callback::ESCAPED)
-    )
+    format!("{here}&{parameter}={}", percent_encoded(key))
 }
 
 /// The act that replaces the secret which a consumer has.

@@ -4,14 +4,12 @@ use serde::Deserialize as _;
 use std::{collections::HashMap, fmt};
 
 use askama::filters::HtmlSafe;
-use percent_encoding::utf8_percent_encode;
 use serde_json::{Map, Value};
 
 use super::{ConsoleRequest, Result};
 use crate::{
-    base::clock::UnixTime,
+    base::{clock::UnixTime, text::percent_encoded},
     operator::manage::{FieldKind, RecordField},
-    provider::issue::callback::ESCAPED,
     records::values::{record::Consumer, use_cases::ListedConsumer},
 };
 
@@ -234,8 +232,7 @@ impl ConsoleRequest<'_> {
 /// A path of the console with these parameters; empty ones are left out.
 pub(super) fn path(path: &str, parameters: &[(&str, &str)]) -> String {
     let given = parameters.iter().filter(|(_, value)| !value.is_empty());
-    let pairs =
-        given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ESCAPED)));
+    let pairs = given.map(|(name, value)| format!("{name}={}", percent_encoded(value)));
     let pairs = Vec::from_iter(pairs);
     match pairs.is_empty() {
         true => path.to_owned(),
