@@ -338,14 +338,9 @@ impl Authorizer {
         };
         let keys = call.collected.parameters.find("oauth_consumer_key");
         let keys = keys.map(|key| str::from_utf8(key.value).unwrap_or_default());
-        let none = call
-            .collected
-            .parameters
-            .find("oauth_consumer_key")
-            .next()
-            .is_none();
-        keys.chain(none.then_some(""))
-            .try_for_each(|key| check(sunset, key))
+        let mut keys = keys.peekable();
+        let none = keys.peek().is_none().then_some("");
+        keys.chain(none).try_for_each(|key| check(sunset, key))
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.

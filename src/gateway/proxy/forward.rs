@@ -184,7 +184,7 @@ fn target_of(
     let form = call.held()?.filter(|_| call.collected.form);
     let stripped = query
         .filter(|_| rewriting.concerns(&call.collected.parameters, ParameterLocation::Query))
-        .and_then(|query| rewriting.query(query, form.unwrap_or_default()));
+        .and_then(|query| rewriting.without(query, form.unwrap_or_default()));
     match (sent.path_and_query(), &stripped) {
         (Some(target), None)
             if params.api_path.is_empty() && sent.path().len() == call.path.len() =>
@@ -204,7 +204,7 @@ fn body_of(mut body: RequestBody, collected: &Collected, rewriting: Rewriting) -
         Some(mut held) => {
             if collected.form
                 && rewriting.concerns(&collected.parameters, ParameterLocation::Body)
-                && let Some(form) = rewriting.form(&held)
+                && let Some(form) = rewriting.without(&held, b"")
             {
                 held.replace(form);
             }

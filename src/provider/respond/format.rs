@@ -137,13 +137,8 @@ pub(super) fn render(
         None => Vec::new(),
     };
     // A redirect has no description.
-    let docs = frame
-        .theme
-        .rules
-        .responses
-        .docs_url
-        .as_ref()
-        .filter(|_| status >= 400);
+    let responses = &frame.theme.rules.responses;
+    let docs = responses.docs_url.as_ref().filter(|_| status >= 400);
     let heading = problem.mistake.or(code).unwrap_or(problem.verdict.as_str());
     let docs = docs.map(|url| format!("{}#{heading}", url.0));
     let link = docs
@@ -192,14 +187,13 @@ pub(super) fn render(
         }
     };
     response.verdict = problem.verdict;
-    let realm = &frame.theme.rules.responses.realm;
     let is_bearer = matches!(schemes, Schemes::Bearer(Some(_)));
     let told = match format {
         Format::Challenge => Some(advice.unwrap_or(reason(status))),
         _ => None,
     };
     let challenges = match told.is_some() || code.is_some() && (status == 401 || is_bearer) {
-        true => challenges(schemes, realm, code, (advice, told)),
+        true => challenges(schemes, &responses.realm, code, (advice, told)),
         false => Vec::new(),
     };
     let challenges = challenges.into_iter().map(|it| ("WWW-Authenticate", it));

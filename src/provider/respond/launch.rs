@@ -4,8 +4,6 @@
 //! open the activity again. So the page has the same words for every failure, also for a nonce that was used before: a double
 //! click, or a reload of the page.
 
-use bytes::Bytes;
-
 use super::{
     Failure, advised,
     challenge::Schemes,
@@ -51,10 +49,7 @@ fn back(problem: &Problem, frame: Frame<'_>, url: &str, request_id: &str) -> Own
     fields.push(("Location", callback::redirect(url, &parameters)));
     fields.push(("X-Request-Id", request_id.to_owned()));
     OwnResponse {
-        status: 303,
         fields,
-        body: Bytes::new(),
-        verdict: problem.verdict,
-        account: None,
+        ..OwnResponse::empty(303, problem.verdict)
     }
 }

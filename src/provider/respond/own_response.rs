@@ -85,11 +85,8 @@ impl OwnResponse {
     /// 303: the browser goes on with GET (RFC 9110 §15.4.4).
     pub fn see_other(location: String) -> Self {
         Self {
-            status: 303,
             fields: Theme::plain().fields("", None),
-            body: Bytes::new(),
-            verdict: Verdict::Page,
-            account: None,
+            ..Self::empty(303, Verdict::Page)
         }
         .field("Location", location)
     }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use super::ForwardParams;
 use crate::{
-    oauth::{Deviation, DeviationSet, ParameterLocation, Parameters, percent},
+    oauth::{Deviation, DeviationSet, ParameterLocation, Parameters, parameters::fields, percent},
     request::policy::{call::Call, permit::Permit},
 };
 
@@ -39,21 +39,12 @@ impl Rewriting {
         self.drops_repeats || self.strips_credentials && parameters.has_oauth_name_in(place)
     }
 
-    /// The query without what is taken out, each pair with its `&`; `None` if that is nothing. `form` is the form that comes with
-    /// it, empty if there is none.
-    pub fn query(self, query: &[u8], form: &[u8]) -> Option<Vec<u8>> {
-        self.without(query, form)
-    }
-
-    /// The form without what is taken out, each pair with its `&`; `None` if that is nothing.
-    pub fn form(self, form: &[u8]) -> Option<Vec<u8>> {
-        self.without(form, b"")
-    }
-
-    fn without(self, pairs: &[u8], later: &[u8]) -> Option<Vec<u8>> {
+    /// The pairs of a query or a form without what is taken out, each with its `&`; `None` if nothing is. `later` are
+    /// those of a form that comes after a query.
+    pub fn without(self, pairs: &[u8], later: &[u8]) -> Option<Vec<u8>> {
         let mut known = HashSet::new();
         if self.drops_repeats {
-            known.extend(named(later).map(name));
+            known.extend(fields(later).map(name));
         }
         let split = || pairs.split(|&byte| byte == b'&');
         let mut remaining: Vec<&[u8]> = Vec::new();
@@ -71,12 +62,6 @@ impl Rewriting {
         remaining.reverse();
         Some(remaining.join(&b'&'))
     }
-}
-
-/// The pairs of a query or a form that are not empty.
-fn named(pairs: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let pairs = pairs.split(|&byte| byte == b'&');
-    pairs.filter(|pair| !pair.is_empty())
 }
 
 /// The name of a pair, decoded as the signature reads it.
@@ -120,7 +105,7 @@ mod tests {
                 strips_credentials: true,
                 drops_repeats: false,
             };
-            let stripped = rewriting.form(pairs.as_bytes());
+            let stripped = rewriting.without(pairs.as_bytes(), b"");
             assert_eq!(stripped.as_deref(), expected.map(str::as_bytes), "{pairs}");
         }
     }
@@ -139,7 +124,7 @@ mod tests {
             ("a=1&b=2", "b=3", Some("a=1")),
             ("a=1", "A=2", None),
         ] {
-            let remaining = rewriting.query(query.as_bytes(), form.as_bytes());
+            let remaining = rewriting.without(query.as_bytes(), form.as_bytes());
             assert_eq!(
                 remaining.as_deref(),
                 expected.map(str::as_bytes),
@@ -147,7 +132,7 @@ mod tests {
             );
         }
         assert_eq!(
-            rewriting.form(b"x=1&x=2&oauth_token=t").as_deref(),
+            rewriting.without(b"x=1&x=2&oauth_token=t", b"").as_deref(),
             Some(&b"x=2&oauth_token=t"[..])
         );
     }
