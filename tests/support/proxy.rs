@@ -676,6 +676,12 @@ impl Proxy {
         self.home.ends(arguments, input)
     }
 
+    /// What `explain` says about a call, as it is on the wire.
+    pub fn explain(&self, call: &Call) -> Ended {
+        let wire = String::from_utf8(self.wire(call)).unwrap();
+        self.command_with(&["explain", "--request", "-"], &wire)
+    }
+
     /// Registers a consumer.
     #[track_caller]
     pub fn consumer(&self, name: &str) -> Consumer {

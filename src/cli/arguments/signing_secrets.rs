@@ -5,6 +5,7 @@ use std::{fs::File, io::Read, path::Path};
 use clap::Args;
 
 use crate::{
+    base::clock::Clock,
     cli::{
         arguments::secret_source::SecretArg,
         context::{About as _, CommandError, ConfigArgs, Context, StoreArgs, block_on},
@@ -106,8 +107,8 @@ pub fn lookup(config: ConfigArgs) -> Box<Lookup<'static>> {
     let args = StoreArgs { config, log: false };
     Box::new(move |asked| {
         let context = Context::load(&args, false, Opening::Existing)?;
-        let rules =
-            live::explain_rules(&context.config, app::first(&context.config.listen.address));
+        let listener = app::first(&context.config.listen.address);
+        let rules = live::explain_rules(&context.config, listener, &Clock::system());
         let mut found = block_on(find(context.store()?, rules, context.now, asked))??;
         if let (Some(server), Some(nonce)) = (&mut found.server, asked.nonce) {
             server.nonce_used = nonce_used(&context, nonce);

@@ -199,11 +199,7 @@ impl Authorizer {
             facts.claimed = Claimed::by_signed(&call.collected);
             let key = &verified.credential().consumer().key;
             sunset.check(key)?;
-            match call.token_call {
-                Some(it) if it.is_grant() => sunset.check_grant(key.as_str())?,
-                Some(_) => {}
-                None => sunset.check_signature(key.as_str())?,
-            }
+            sunset.check_signed(key.as_str(), call.token_call)?;
         }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         let consumer = verified.credential().consumer();
@@ -328,19 +324,16 @@ impl Authorizer {
     /// Checks a call for the API that is not verified here, whether each key that it names, or none, may still sign it or get a
     /// grant by it.
     fn check_claimed(&self, call: &Call<'_>) -> Result<(), PolicyRejection> {
-        let Some(sunset) = &self.sunset else {
+        let is_signed = call.token_call.is_some() || call.collected.signed;
+        let Some(sunset) = self.sunset.as_ref().filter(|_| is_signed) else {
             return Ok(());
-        };
-        let check = match call.token_call {
-            Some(it) if it.is_grant() => Sunset::check_grant,
-            None if call.collected.signed => Sunset::check_signature,
-            Some(_) | None => return Ok(()),
         };
         let keys = call.collected.parameters.find("oauth_consumer_key");
         let keys = keys.map(|key| str::from_utf8(key.value).unwrap_or_default());
         let mut keys = keys.peekable();
         let none = keys.peek().is_none().then_some("");
-        keys.chain(none).try_for_each(|key| check(sunset, key))
+        keys.chain(none)
+            .try_for_each(|key| sunset.check_signed(key, call.token_call))
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.

@@ -11,8 +11,11 @@ use crate::{
     provider::endpoints::exchange::is_key_of_user,
     records::{store::Store, values::StoreError},
     request::{
-        policy::operations::{Operation, Operations},
-        route::FlowPaths,
+        policy::{
+            operations::{Operation, Operations},
+            sunset::Sunset,
+        },
+        route::{FlowPaths, TokenCall},
         verify::{Purpose, VerifyRules},
     },
 };
@@ -43,15 +46,25 @@ pub struct Rules {
     pub flow: FlowPaths,
     /// The protected operations.
     pub operations: Arc<Operations>,
+    /// The end of OAuth 1.0a, if it is planned.
+    pub sunset: Option<Arc<Sunset>>,
 }
 
 impl Rules {
-    /// The purpose of a call, from what its path, its query, its form and its parameters say.
-    pub(super) fn purpose(&self, request: &ParsedRequest<'_>, parameters: &Parameters) -> Purpose {
+    /// The token call that path, query, form and parameters name; `None`: it is a call to the API.
+    pub(super) fn token_call(
+        &self,
+        request: &ParsedRequest<'_>,
+        parameters: &Parameters,
+    ) -> Option<TokenCall> {
         let (uri, form) = (&request.uri, request.form().unwrap_or_default());
-        let call = self
-            .flow
-            .shown_token_call(uri.path, uri.query, form, parameters);
+        self.flow
+            .shown_token_call(uri.path, uri.query, form, parameters)
+    }
+
+    /// The purpose of a call.
+    pub(super) fn purpose(&self, request: &ParsedRequest<'_>, parameters: &Parameters) -> Purpose {
+        let call = self.token_call(request, parameters);
         call.map_or(Purpose::Api, Purpose::from_call)
     }
 

@@ -322,6 +322,16 @@ fn rejected(
         let reason = "the consumer has no secret, so anybody can make this signature";
         rejections.push(told("signature_invalid", reason));
     }
+    if let Some(sunset) = &server.rules.sunset {
+        let key = &server.consumer.key;
+        let call = server.rules.token_call(request, parameters);
+        let checks = [sunset.check(key), sunset.check_signed(key.as_str(), call)];
+        rejections.extend(checks.into_iter().filter_map(Result::err).map(|rejection| {
+            let advice = rejection.problem().advice;
+            let reason = advice.unwrap_or_else(|| rejection.to_string().into());
+            told(rejection.verdict().as_str(), &reason)
+        }));
+    }
     let operation = server.rules.operation(request);
     let has_other_body = request.data.is_some() && request.form().is_none();
     if is_api_call

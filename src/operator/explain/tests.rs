@@ -112,6 +112,7 @@ impl Stage {
             verify: verify.clone(),
             flow: self.flow.clone(),
             operations: Arc::clone(&self.operations),
+            sunset: None,
         }
     }
 

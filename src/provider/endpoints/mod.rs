@@ -180,9 +180,7 @@ impl Endpoints {
         if let Some(sunset) = &self.sunset {
             let key = &verified.credential().consumer().key;
             sunset.check(key)?;
-            if call.is_grant() {
-                sunset.check_grant(key.as_str())?;
-            }
+            sunset.check_signed(key.as_str(), Some(call))?;
         }
         self.rates
             .pass(verified.credential().consumer(), &mut facts.quota)?;

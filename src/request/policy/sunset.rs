@@ -7,9 +7,12 @@ use std::{ops::Range, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::PolicyRejection;
-use crate::base::{
-    clock::{Clock, UnixTime},
-    text::names::ConsumerKey,
+use crate::{
+    base::{
+        clock::{Clock, UnixTime},
+        text::names::ConsumerKey,
+    },
+    request::route::TokenCall,
 };
 
 static DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
@@ -35,6 +38,7 @@ pub struct BrownOut {
 }
 
 /// The end of OAuth 1.0a here.
+#[derive(Debug)]
 pub struct Sunset {
     /// The consumers concerned.
     pub consumers: Concerned,
@@ -94,16 +98,24 @@ impl Sunset {
         }
     }
 
-    /// Rejects a signed call to the API of a consumer whose signatures are no longer accepted.
+    /// Rejects a signed call of a consumer that may no longer make it: a token call, or one to the API.
     ///
     /// # Errors
-    /// [`PolicyRejection::SignaturesEnded`]
-    pub fn check_signature(&self, consumer: &str) -> Result<(), PolicyRejection> {
-        match self.signatures || !self.consumers.has(consumer) {
-            true => Ok(()),
-            false => Err(PolicyRejection::SignaturesEnded {
-                page: self.page.clone(),
-            }),
+    /// [`PolicyRejection::GrantsEnded`] for a token call that leads to a new token, and [`PolicyRejection::SignaturesEnded`]
+    /// for a call to the API.
+    pub fn check_signed(
+        &self,
+        consumer: &str,
+        call: Option<TokenCall>,
+    ) -> Result<(), PolicyRejection> {
+        match call {
+            Some(call) if call.is_grant() => self.check_grant(consumer),
+            None if !self.signatures && self.consumers.has(consumer) => {
+                Err(PolicyRejection::SignaturesEnded {
+                    page: self.page.clone(),
+                })
+            }
+            Some(_) | None => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use super::{StartError, services::Services};
 use crate::{
-    base::language::PageFileError,
+    base::{clock::Clock, language::PageFileError},
     gateway::{authorize::Authorizer, cors::Cors, live::Live, settings::Preflight},
     operator::{
         admin::{
@@ -84,7 +84,7 @@ pub fn live(
     if config.signature.advice != Advice::Off {
         pages.signature_check = Some(Arc::new(DeveloperCheck {
             store: Arc::clone(&services.store),
-            rules: explain_rules(config, listener),
+            rules: explain_rules(config, listener, &services.clock),
             pool: Arc::clone(&services.developer_checks),
             clock: services.clock.clone(),
         }));
@@ -177,7 +177,7 @@ pub(super) fn backend(
         tokens,
         manage: Management::new(store, services.clock.clone(), settings, Some(feed)),
         throttle: Arc::clone(&services.pages.throttle),
-        rules: explain_rules(config, listener),
+        rules: explain_rules(config, listener, &services.clock),
         permissions: config.permission.clone(),
         base_url: config.base_url(listener).to_string(),
         api_urls: config
@@ -202,11 +202,13 @@ pub fn verify_rules(config: &Config, listener: SocketAddr) -> VerifyRules {
 }
 
 /// The rules by which a request is explained.
-pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
+pub fn explain_rules(config: &Config, listener: SocketAddr, clock: &Clock) -> explain::Rules {
+    let sunset = config.sunset.planned(&config.brown_out, clock);
     explain::Rules {
         verify: verify_rules(config, listener),
         flow: config.flow_paths(),
         operations: Arc::new(config.operations()),
+        sunset: sunset.map(Arc::new),
     }
 }
 

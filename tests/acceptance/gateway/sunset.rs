@@ -222,6 +222,7 @@ fn a_brown_out_comes_after_the_signature_and_the_nonce_and_ends() {
         .of(&caller)
         .parameter("oauth_nonce", &fresh("n"));
     let once = once.parameter("oauth_timestamp", &now().to_string());
+    explains(&proxy, &once, Some("brown_out"));
     refused(&proxy, once.clone());
     proxy.rejects(once, 401, "nonce_used");
     proxy.rejects(
@@ -432,6 +433,7 @@ fn no_new_grants_are_given_and_tokens_that_exist_go_on() {
             ],
         );
     };
+    explains(&proxy, &asks(&consumer, CALLBACK), Some("grants_ended"));
     is_refused(&proxy.send(asks(&consumer, CALLBACK)));
     is_refused(&proxy.send(exchanges(&consumer, &allowed, &verifier)));
     // Only the owner of the secret gets this far.
@@ -505,6 +507,18 @@ fn a_guard_lets_no_new_grant_through() {
     }
 }
 
+/// `explain` names the reason for which the service rejects a call, if it does.
+#[track_caller]
+fn explains(proxy: &Proxy, call: &Call, reason: Option<&str>) {
+    let explained = proxy.explain(call);
+    assert_eq!(
+        explained.status.success(),
+        reason.is_none(),
+        "{explained:?}"
+    );
+    has(&explained.stdout, reason.as_slice());
+}
+
 #[test]
 fn signatures_end_alone() {
     let api = Upstream::start();
@@ -537,6 +551,14 @@ fn signatures_end_alone() {
     };
     is_refused(&proxy.send(Call::get("/a").of(&caller)));
     is_refused(&proxy.send(Call::get("/a").by(&caller.consumer)));
+    explains(
+        &proxy,
+        &Call::get("/a").of(&caller),
+        Some("signatures_ended"),
+    );
+    for call in [asks(&caller.consumer, "oob"), Call::get("/a").of(&other)] {
+        explains(&proxy, &call, None);
+    }
     // Only the owner of the secrets gets this far, and others go on.
     proxy.rejects(
         Call::get("/a").of(&caller).key("wrong"),

@@ -561,11 +561,8 @@ fn a_gateway_that_forwards_by_itself_passes_the_response_on() {
 fn the_doctor_says_where_a_launch_leads() {
     let (_api, proxy, caller) = Scene::with(LAUNCHES).into_parts();
     let explained = |path: &str, url: &str| {
-        let wire = proxy.wire(&signed(path, &caller.consumer, &with_return(url)));
-        let request = String::from_utf8(wire).unwrap();
-        proxy
-            .command_with(&["explain", "--request", "-"], &request)
-            .stdout
+        let call = signed(path, &caller.consumer, &with_return(url));
+        proxy.explain(&call).stdout
     };
     let text = explained("/launch", RETURN);
     has(

@@ -8,7 +8,7 @@
 use crate::support::{
     Call, Placement, Scene,
     gate::WAYS,
-    now,
+    has, now,
     proxy::{Consumer, Proxy},
 };
 
@@ -255,11 +255,7 @@ fn explain_names_the_fields_and_credentials_that_are_forwarded() {
             Some(key) => call.key(key),
             None => call,
         };
-        let wire = String::from_utf8(proxy.wire(&call)).unwrap();
-        let header = wire.lines().find(|line| line.starts_with("Authorization"));
-        let url = format!("{}{target}", proxy.origin());
-        let arguments = ["explain", "POST", &url, "--header", header.unwrap()];
-        proxy.command(&arguments).stdout
+        proxy.explain(&call).stdout
     };
     let target = "/launch?context_id=c1&role=a&role=b&name=%20x";
     let told = explained(target, None);
@@ -527,25 +523,6 @@ fn body_hash_can_be_required_by_an_operation_or_of_a_consumer() {
         &strict.key,
     ]);
     // The doctor says it too.
-    let url = format!("{}/outcomes", proxy.origin());
-    let wire = String::from_utf8(proxy.wire(&post("/outcomes", &caller.consumer))).unwrap();
-    let header = wire
-        .lines()
-        .find(|line| line.starts_with("Authorization"))
-        .unwrap();
-    let explained = proxy.command(&[
-        "explain",
-        "POST",
-        &url,
-        "--header",
-        header,
-        "--header",
-        "Content-Type: application/xml",
-        "--data",
-        "<imsx_POXEnvelopeRequest/>",
-    ]);
-    assert!(
-        explained.stdout.contains("parameter_absent"),
-        "{explained:?}"
-    );
+    let explained = proxy.explain(&post("/outcomes", &caller.consumer));
+    has(&explained.stdout, &["parameter_absent"]);
 }

@@ -296,6 +296,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                 true,
                 Similar::Reject,
             )),
+            sunset: None,
         },
         consumer,
         token: Some(TokenRecord::Access(token)),

@@ -123,10 +123,7 @@ fn explain_says_who_gets_no_token_alone() {
         let scene = exchanging(config);
         let (proxy, consumer) = (&scene.proxy, &scene.caller.consumer);
         let agree = |call: &dyn Fn() -> Call, reason: Option<&str>| {
-            let wire = String::from_utf8(proxy.wire(&call())).unwrap();
-            let header = wire.lines().find(|line| line.starts_with("Authorization"));
-            let url = format!("{}{EXCHANGE}", proxy.origin());
-            let told = proxy.command(&["explain", "POST", &url, "--header", header.unwrap()]);
+            let told = proxy.explain(&call());
             let is_accepted = proxy.status(call()) == 200;
             assert_eq!(reason.is_none(), is_accepted);
             assert_eq!(told.status.success(), is_accepted, "{told:?}");
