@@ -1,6 +1,4 @@
 //! The files of `deploy/providers` themselves.
-//!
-//! Promise (Storage and operation): Each file of `deploy/providers` passes `check`, and the documents name it.
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -1,7 +1,5 @@
 //! Products with a check of their own, unchanged, alone and behind countersign as their guard: Keystone with its own clients, and
 //! `OAuthProvider` of PECL, which Debian has as php-oauth.
-//!
-//! Promise (Signatures): A request that Keystone or PECL's OAuthProvider accepts twice passes once if countersign guards them.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},

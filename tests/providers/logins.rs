@@ -1,7 +1,8 @@
 //! Providers whose SDKs walk the whole flow.
 //!
-//! Promise (Signatures): The clients named in [deploy/providers](../deploy/providers/README.md) work unchanged on its files.
-//! Also in `tests/providers/wikis.rs`, `tests/providers/shops.rs`, `tests/providers/tools.rs`.
+//! Promise (Signatures): The clients named in [deploy/providers](../deploy/providers/README.md) work unchanged on its files,
+//! which pass `check`. Also in `tests/providers/wikis.rs`, `tests/providers/shops.rs`, `tests/providers/tools.rs`,
+//! `tests/providers/files.rs`.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,8 @@
-//! The endpoints of docs/lookup.md, on a MariaDB with the tables of a Flask provider, of Magento 2 and of django-piston.
-//!
-//! Promise (Sources and tests): The endpoints of docs/lookup.md run as printed, on tables of real products, and decrypt their
-//! secrets.
+//! The endpoints of `deploy/lookup`, on a MariaDB with the tables of a Flask provider, of Magento 2 and of django-piston.
 
 use std::{
     io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
 };
 
@@ -52,23 +49,6 @@ fn encrypted(text: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The endpoints of the document, each of which begins with a comment that has its name.
-fn endpoint(name: &str, directory: &Path) -> PathBuf {
-    let document = installed("../docs/lookup.md");
-    let document = std::fs::read_to_string(document).unwrap();
-    let mut blocks = document.split("```").skip(1).step_by(2);
-    let found = blocks.find_map(|block| {
-        let (_, text) = block.split_once('\n')?;
-        text.lines()
-            .take(2)
-            .any(|line| line.contains(name))
-            .then(|| text.to_owned())
-    });
-    let path = directory.join(name);
-    std::fs::write(&path, found.unwrap_or_else(|| panic!("no endpoint {name}"))).unwrap();
-    path
-}
-
 /// Starts an endpoint; returns its port.
 fn started(kind: &str, file: &Path, directory: &Path) -> (Server, u16) {
     let (socket, secret) = (directory.join("sql"), directory.join("lookup.secret"));
@@ -104,7 +84,7 @@ fn started(kind: &str, file: &Path, directory: &Path) -> (Server, u16) {
 }
 
 #[test]
-fn endpoints_of_the_document_serve_tokens_of_real_products() {
+fn endpoints_to_copy_serve_tokens_of_real_products() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let _database = mariadb::start(directory);
@@ -131,7 +111,7 @@ fn endpoints_of_the_document_serve_tokens_of_real_products() {
             "UPDATE piston.piston_token SET is_approved = FALSE",
         ),
     ] {
-        let file = endpoint(file, directory);
+        let file = installed(&format!("../deploy/lookup/{file}"));
         let (_endpoint, port) = started(kind, &file, directory);
         let api = Upstream::start();
         let url = format!("http://127.0.0.1:{port}/internal/oauth");

@@ -169,7 +169,11 @@ mod tests {
         let known = set.keys.iter().map(|key| key.common.key_algorithm.unwrap());
         let known =
             Vec::from_iter(known.map(|known| known.to_string().parse::<Algorithm>().unwrap()));
-        let document = include_str!("../../../docs/assertion.md");
+        let document = concat!(
+            include_str!("../../../docs/assertion.md"),
+            include_str!("../../../deploy/assertion/claims.mjs"),
+            include_str!("../../../deploy/assertion/claims.rb"),
+        );
         let is_list = |line: &&str| line.contains("algorithms") || line.contains("`alg` `");
         let named = document.lines().filter(is_list).map(|line| {
             let words = line.split(|character: char| !character.is_ascii_alphanumeric());

@@ -1,8 +1,7 @@
-//! The identity assertion, verified by the code of `docs/assertion.md` as an API would do it.
+//! The identity assertion, verified by the code of `docs/assertion.md` and `deploy/assertion` as an API would do it.
 //!
-//! Promise (Permissions and identity): APIs in Python, JavaScript and Ruby verify the assertion of each call with public keys,
-//! and reject one that is expired, changed, or for another audience, request or purpose. A caller's own assertion is dropped.
-//! Also in `src/request/identity/keys.rs`.
+//! Promise (Permissions and identity): APIs in Python, JavaScript and Ruby verify each assertion, also during a change of keys,
+//! and reject wrong ones. Also in `src/request/identity/keys.rs`, `tests/acceptance/request/assertion/keys.rs`.
 //! Promise (Permissions and identity): With `bind = "none"` no assertion is used longer than a second after a revocation or a
 //! change.
 
@@ -84,16 +83,16 @@ struct Guide {
 
 impl Guide {
     fn of(proxy: &Proxy) -> Self {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/assertion.md");
-        let text = std::fs::read_to_string(file).unwrap();
-        let text = text.replace("https://auth.example.com", &proxy.origin());
-        assert!(text.contains(AUDIENCE));
-        let block = |language: &str| {
-            let (_, rest) = text.split_once(&format!("```{language}\n")).unwrap();
-            rest.split_once("```").unwrap().0.to_owned()
+        let read = |path: &str| {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+            let text = std::fs::read_to_string(file).unwrap();
+            assert!(text.contains(AUDIENCE), "{path}");
+            text.replace("https://auth.example.com", &proxy.origin())
         };
+        let page = read("docs/assertion.md");
+        let (_, python) = page.split_once("```python\n").unwrap();
         Self {
-            python: block("python")
+            python: python.split_once("```").unwrap().0.to_owned()
                 + "
 import json, sys
 try:
@@ -103,14 +102,14 @@ except jwt.InvalidTokenError as error:
 except jwt.PyJWKClientError as error:
     print('no', type(error).__name__, error)
 ",
-            node: block("js")
+            node: read("deploy/assertion/claims.mjs")
                 + "
 claims(...process.argv.slice(1)).then(
   (found) => console.log('yes', JSON.stringify(found)),
   (error) => console.log('no', error.name, error.message),
 );
 ",
-            ruby: block("ruby")
+            ruby: read("deploy/assertion/claims.rb")
                 + "
 begin
   puts 'yes ' + claims(*ARGV).to_json

@@ -1,4 +1,4 @@
-"""Serves an endpoint of docs/lookup.md: `flask` or `django`, its file, and the socket of the MariaDB. Prints `LISTENING <port>`."""
+"""Serves an endpoint of deploy/lookup: `flask` or `django`, its file, and the socket of the MariaDB. Prints `LISTENING <port>`."""
 
 import importlib.util
 import sys
