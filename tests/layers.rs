@@ -1,8 +1,8 @@
 //! The sources keep to the order of wings in the table of `src/lib.rs`, no files of a wing use each other in a circle, no
 //! folder has too many, only some wings name some crates, and names of functions are short.
 //!
-//! Promise (Sources and tests): A wing of the sources uses only the wings before it, and no files use each other in a circle;
-//! the picture in ARCHITECTURE.md shows the wings. Also in `tests/layers/picture.rs`.
+//! Promise (Sources and tests): A wing of the sources uses only the wings before it, and no files use each other in a circle.
+//! Also in `tests/layers/picture.rs`.
 
 #![cfg(test)]
 

@@ -1,6 +1,4 @@
 //! The harness itself: an oracle that is wrong proves nothing.
-//!
-//! Promise (Sources and tests): The signer of the tests makes the published base strings and signatures.
 
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 //! 9112 §6.3, §8). The rest of it is discarded with its connection: the next caller gets the next answer.
 //!
 //! Promise (HTTP): A truncated or ambiguous response of the API never looks complete, and bytes after it reach no caller.
-//! Promise (HTTP): A request is sent to the API at most once: only one of which nothing was written is sent on another
-//! connection. Also in `tests/faults/api.rs`, `tests/http2/upstream.rs`, `src/request/forward/tests.rs`.
+//! Promise (HTTP): A request is sent to the API at most once, unless nothing of it was written. Also in `tests/faults/api.rs`,
+//! `tests/http2/upstream.rs`, `src/request/forward/tests.rs`.
 
 use crate::support::rows;
 use crate::{

@@ -1,7 +1,6 @@
 //! Credentials given twice or in two places, and forms that a signature does not cover (RFC 5849 §3.2, §3.4.1.3, §3.5).
 //!
-//! Promise (Signatures): A form that the signature does not cover is rejected, under any spelling of its Content-Type.
-//! Promise (Signatures): A request with credentials twice or in two places is rejected.
+//! Promise (Signatures): Credentials in two places, and a form that the signature does not cover, are rejected.
 
 use crate::{
     attacks::{

@@ -1,7 +1,7 @@
 //! Attacks on calls with Bearer tokens: forged, stolen and mixed-up tokens, keys of others, hostile issuers.
 //!
-//! Promise (Permissions and identity): No Bearer token passes with a wrong signature, algorithm, key, issuer, audience, type or
-//! time, nor one in the query, in a form, or beside other credentials. A hostile issuer or invented keys delay no other calls.
+//! Promise (Permissions and identity): No Bearer token passes with a wrong signature, algorithm, issuer, audience, type or
+//! time; hostile issuers delay no other calls.
 //!
 //! Sources: RFC 8725 (JWT best practices) §2, RFC 9068 §4 and §5, RFC 6750 §2 and §5.3, RFC 7515 §4.1.11, CVE-2015-9235 (alg
 //! confusion), CVE-2018-0114 (a key in the head), CVE-2022-23540 (none).

@@ -1,12 +1,8 @@
 //! Attacks on the operator's console: other hosts and sites, forged and stale forms, stolen rights, markup, and bytes that no
 //! browser sends.
 //!
-//! Promise (Console): A change needs a confirmed form of this session, an unchanged record and the token that can write. Also
-//! in `tests/acceptance/operator/console.rs`.
-//! Promise (Console): A session ends with its token or after eight hours; no other host, site or port gets its cookie or can
-//! send its forms. Also in `tests/acceptance/operator/console.rs`, `src/operator/admin/console/session.rs`.
-//! Promise (Console): Except on loopback the session's cookie is sent over https only; a session of the read token ends none of
-//! the other token. Also in `src/operator/admin/console/session.rs`.
+//! Promise (Console): A change needs an unchanged record and a confirmed form of a session that no other host, site or port can
+//! use. Also in `tests/acceptance/operator/console.rs`, `src/operator/admin/console/session.rs`.
 
 use crate::support::{
     Answer, Call, Connection, Consumer, Operator, Proxy, Reply, Upstream,

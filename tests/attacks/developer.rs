@@ -1,10 +1,8 @@
 //! Attacks on the page by which the developer of a consumer sees its rejected calls: forged and foreign links, markup in
 //! everything that is shown, other sites, forms of attackers, guesses, and what the page could tell of others.
 //!
-//! Promise (Console): The link of a developer is valid for 24 hours, on every replica, until it is revoked, the consumer is
-//! disabled, or its secret is replaced without a grace period. The page shows no secret, no user, at most 8 characters of a
-//! token, nothing of other consumers, and without a proof of the secrets no state of a token. Also in
-//! `src/telemetry/calls/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
+//! Promise (Console): A developer's link is valid for 24 hours, until it is revoked, and shows no secret, user or whole token.
+//! Also in `src/telemetry/calls/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
 
 use crate::support::{
     Answer, Call, Consumer, Operator, Proxy, Token, Upstream, User,

@@ -1,9 +1,8 @@
 //! Odd requests that pass: the API sees byte for byte what was sent and signed (RFC 5849 §3.4, RFC 9112 §3.2.1), less
 //! the credentials. Nothing is normalized on the way, so that the API reads the request that was judged.
 //!
-//! Promise (HTTP): Path, query, body and header values reach the API byte for byte, except for credentials, unsigned copies of
-//! a parameter (`repeats_once`), prefixes by configuration, fields of the connection and the body's framing. Also in
-//! `tests/acceptance/request/bodies.rs`.
+//! Promise (HTTP): Path, query, body and header values reach the API byte for byte, except for credentials and configured
+//! changes. Also in `tests/acceptance/request/bodies.rs`.
 
 use crate::{
     attacks::{

@@ -1,7 +1,4 @@
 //! Answers before the body was read: nothing in that body is ever a request (RFC 9112 §9.3, RFC 9110 §10.1.1).
-//!
-//! Promise (HTTP): No part of a body is read as a request, and no trailer as a header field. Also in
-//! `tests/attacks/pipelining.rs`, `tests/attacks/trailers.rs`.
 
 use crate::support::rows;
 use crate::{

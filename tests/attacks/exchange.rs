@@ -1,8 +1,5 @@
 //! Attacks on the exchange without a user: tokens that would shed their user, gain permissions, or pass for a user.
 //!
-//! Promise (Permissions and identity): No claims make a token of a consumer alone count as one of a user, or the reverse; the
-//! exchange gives a consumer no token of its own if a token was sent or its key is the id of a user.
-//!
 //! Sources: RFC 9068 §5 (a client id that is the id of a user), RFC 8725 §2.8 and §3.12 (tokens of one issuer for two purposes).
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};

@@ -1,6 +1,6 @@
 //! The host of a request (RFC 9112 §3.2, RFC 9110 §7.2): Host, absolute targets, and invalid targets.
 //!
-//! Promise (HTTP): A request must name exactly one host, a host of this service.
+//! Promise (HTTP): A request must name a host of this service, and must not come back to it. Also in `tests/attacks/loops.rs`.
 
 use crate::{
     attacks::{

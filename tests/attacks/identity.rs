@@ -1,9 +1,8 @@
 //! Only the proxy names the caller and its address: forged names, hop-by-hop abuse, forwarded fields.
 //!
-//! Promise (Permissions and identity): No caller can forge or remove an identity header, in any spelling. Also in
-//! `tests/acceptance/provider/sessions.rs`, `tests/acceptance/request/permissions.rs`.
-//! Promise (Permissions and identity): The headers of `upstream.drop_headers` are never forwarded from a caller, in any
-//! spelling; `X-Forwarded-*` is forwarded only from a trusted proxy.
+//! Promise (Permissions and identity): No caller can forge or remove an identity header, or send one of
+//! `upstream.drop_headers`, in any spelling. Also in `tests/acceptance/provider/sessions.rs`,
+//! `tests/acceptance/request/permissions.rs`.
 
 use crate::{
     attacks::{

@@ -1,8 +1,7 @@
 //! Bounds of a head (RFC 9112 §3, §5.4; RFC 6585 §5), exact to the byte.
 //!
-//! Promise (HTTP): Every wait has a deadline, and every buffer a bound (`limits.*`). Slow sending does not extend deadlines; a
-//! forwarded body and a tunnel must make progress. Also in `tests/acceptance/request/limits.rs`, `tests/http2/calls.rs`,
-//! `tests/faults/slow.rs`, `tests/http2/life.rs`.
+//! Promise (HTTP): Every wait has a deadline, and every buffer a bound (`limits.*`); slow sending does not extend deadlines.
+//! Also in `tests/acceptance/request/limits.rs`, `tests/http2/calls.rs`, `tests/faults/slow.rs`, `tests/http2/life.rs`.
 
 use crate::{
     attacks::case::{Stage, passes, refused},

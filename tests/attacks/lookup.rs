@@ -1,8 +1,8 @@
 //! Attacks on the lookup of records in an application: made-up keys, a slow or hostile application, and a race of revocation and
 //! use.
 //!
-//! Promise (Permissions and identity): Invented keys and tokens cannot flood the application of `store.lookup.url`. A reported
-//! revocation is in effect in every replica within a second.
+//! Promise (Permissions and identity): Invented keys and tokens flood neither the cache nor the application of
+//! `store.lookup.url`. Also in `src/records/credentials/tests/mod.rs`.
 
 use std::{
     sync::{

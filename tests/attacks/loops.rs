@@ -1,6 +1,4 @@
 //! Requests that come back: `upstream.api_url` leads, through a server in between, back to the same process.
-//!
-//! Promise (HTTP): A request that comes back to the process that forwarded it gets 508.
 
 use std::{
     io,

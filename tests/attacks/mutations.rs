@@ -4,11 +4,11 @@
 //! signature again, with the credentials as they were sent before anything was broken. `ATTACK_SEED` and
 //! `ATTACK_ROUNDS` in the environment choose other ones and more of them; a failure prints its bytes.
 //!
-//! Promise (Signatures): A request whose signed part was changed on the way is rejected, unless RFC 5849 treats both as equal.
-//! The dialect `legacy` need not sign the query. Also in `tests/acceptance/request/mixed_up_credentials.rs`.
-//! Promise (HTTP): HTTP that two recipients could read differently is rejected, or read as RFC 9112 says; the API gets one
-//! request. Also in `tests/attacks/framing.rs`, `tests/attacks/chunks.rs`, `tests/attacks/fields.rs`,
-//! `tests/attacks/request_line.rs`.
+//! Promise (Signatures): A change to a signed part is rejected, unless RFC 5849 treats both as equal; `legacy` may leave the
+//! query unsigned. Also in `tests/acceptance/request/mixed_up_credentials.rs`.
+//! Promise (HTTP): HTTP that two recipients could read differently is rejected; no part of a body is read as a request. Also in
+//! `tests/attacks/framing.rs`, `tests/attacks/chunks.rs`, `tests/attacks/fields.rs`, `tests/attacks/request_line.rs`,
+//! `tests/attacks/early.rs`, `tests/attacks/pipelining.rs`, `tests/attacks/trailers.rs`.
 
 use std::{env, str::FromStr};
 

@@ -1,10 +1,8 @@
 //! The path that is matched is the path that the API gets: ambiguous ones are refused (RFC 3986 §6).
 //!
-//! Promise (Permissions and identity): If operations exist, a path that could be read as another one is rejected. Also in
-//! `src/request/policy/operations.rs`.
-//! Promise (Permissions and identity): Escapes cannot hide an operation, nor lead out of the published part of the API. Also in
-//! `src/request/policy/operations.rs`, `src/request/parse/target.rs`.
-//! Promise (HTTP): No path leaves the published part of the API. Also in `src/request/parse/target.rs`.
+//! Promise (Permissions and identity): No spelling of a path hides a stricter operation, or leads out of the published part of
+//! the API. Also in `src/request/policy/operations.rs`, `src/request/parse/target.rs`, `tests/attacks/segment_data.rs`,
+//! `tests/attacks/similar.rs`, `src/request/policy/operations/similar.rs`.
 
 use crate::{
     attacks::case::{Case, Stage, answered, passes, refused},

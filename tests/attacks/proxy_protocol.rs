@@ -1,7 +1,7 @@
 //! The PROXY protocol: headers of a trusted proxy are used, everything else is closed early and cheaply.
 //!
-//! Promise (Storage and operation): With the PROXY protocol the caller's address is the one from a trusted proxy; any other
-//! connection is closed before TLS. Also in `tests/deploy/gateways.rs`.
+//! Promise (Storage and operation): With the PROXY protocol the trusted proxy names the caller; any other connection is closed
+//! before TLS. Also in `tests/deploy/gateways.rs`.
 
 use std::io::Write as _;
 

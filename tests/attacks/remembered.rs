@@ -1,8 +1,4 @@
 //! A user who is not asked again (`consent.remember`): what another site, another consumer or another user could make of it.
-//!
-//! Promise (Flow and pages): With `consent.remember = "same"` no frame, picture, script, prefetch, forged form, other session
-//! or planted cookie decides without a click. A withdrawal ends the result of a decision under way. Also in
-//! `tests/acceptance/provider/remembered.rs`, `tests/store_contract/flow.rs`.
 
 use std::thread;
 

@@ -1,7 +1,4 @@
 //! Paths with data in their segments: `%2F`, `%25`, `;parameters` and empty segments, in front of APIs that read them otherwise.
-//!
-//! Promise (Permissions and identity): A path that `[paths]` permits has no other reading with a dot segment or an operation
-//! that asks more of the caller. Also in `src/request/policy/operations.rs`.
 
 use crate::{
     attacks::apis::Api,

@@ -1,7 +1,4 @@
 //! A path that some API takes for one of a narrower rule than the rule that it matches.
-//!
-//! Promise (Permissions and identity): A path that a framework may take for one of a narrower rule is rejected: by letter case,
-//! dots, white space, a slash, an extension or the name of a script. Also in `src/request/policy/operations/similar.rs`.
 
 use crate::support::{Call, Proxy, Scene, Upstream};
 

@@ -1,7 +1,5 @@
 //! In front of an API that keeps its own check, a request that some provider could read as a signed one passes only if it was
 //! verified here.
-//!
-//! Promise (Signatures): Credentials that only another provider could read never reach an API that keeps its own check.
 
 use crate::{
     attacks::{

@@ -1,8 +1,8 @@
 //! WebSocket where it is allowed (RFC 6455 §4): no byte of the caller's after its handshake is forwarded before a
 //! matching 101, and an API that declines leaves a connection of plain requests, each verified.
 //!
-//! Promise (HTTP): WebSocket is forwarded after verification where an operation allows it; only a 101 that completes the
-//! handshake opens the tunnel. Also in `tests/attacks/upgrade.rs`, `tests/acceptance/wire/websocket.rs`,
+//! Promise (HTTP): WebSocket passes after verification where an operation allows it; only a 101 that completes the handshake
+//! opens the tunnel. Also in `tests/attacks/upgrade.rs`, `tests/acceptance/wire/websocket.rs`,
 //! `src/request/forward/websocket.rs`.
 
 use std::sync::mpsc;

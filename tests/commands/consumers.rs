@@ -1,7 +1,4 @@
 //! `consumer`.
-//!
-//! Promise (Storage and operation): The keys of removed consumers, users and tokens are never used again; an export contains
-//! them. Also in `tests/store_contract/transfer.rs`.
 
 use serde_json::{Value, json};
 

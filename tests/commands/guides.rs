@@ -1,10 +1,9 @@
 //! The commands of the documents, run in order in one shell: `console` blocks print the shown output, `sh` blocks
 //! succeed. A script in `guides` prepares what the first command needs.
 //!
-//! Promise (Permissions and identity): A consumer can move from OAuth 1.0a to OAuth 2 while both work, and the API does not
-//! change, as the guide shows with real libraries.
-//! Promise (Storage and operation): Every command in the documents for operators does what the document says; of commands for
-//! Docker and a cluster the other parts are tried.
+//! Promise (Permissions and identity): A consumer can move to OAuth 2 while both work, and the API does not change.
+//! Promise (Storage and operation): Every command in the documents does what the document says, and every code has a heading in
+//! that of errors. Also in `tests/deploy/documents.rs`.
 
 use std::{
     collections::BTreeSet,

@@ -1,7 +1,7 @@
 //! `lti-key-sign`, against signs that Python's standard library makes.
 //!
-//! Promise (Permissions and identity): The claim `oauth_consumer_key_sign` of LTI 1.3 counts only if the secret of the named
-//! key, of an enabled consumer, made it for this launch. Also in `src/operator/manage/consumers/lti_key_sign.rs`.
+//! Promise (Permissions and identity): The claim `oauth_consumer_key_sign` of LTI 1.3 counts only if the named key's secret
+//! made it for this launch. Also in `src/operator/manage/consumers/lti_key_sign.rs`.
 
 use std::{fs, process::Command};
 

@@ -1,6 +1,7 @@
 //! `completions` and `man`.
 //!
-//! Promise (Storage and operation): Each command has a manual page, and completions for each shell.
+//! Promise (Storage and operation): Each command has a manual page and completions; a table fits the terminal, and JSON is
+//! complete. Also in `tests/commands/terminal.rs`.
 
 use std::fs;
 

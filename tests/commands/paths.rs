@@ -1,7 +1,7 @@
 //! Relative paths, and the store that a command creates.
 //!
-//! Promise (Storage and operation): A relative path belongs to the directory of the configuration file. Only a command that
-//! creates records creates a store. Also in `tests/commands/failures.rs`, `tests/store_contract/postgres.rs`.
+//! Promise (Storage and operation): A relative path belongs to the configuration file's directory; only a command that creates
+//! records creates a store. Also in `tests/commands/failures.rs`, `tests/store_contract/postgres.rs`.
 
 use std::fs;
 

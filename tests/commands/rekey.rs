@@ -1,6 +1,4 @@
 //! `rekey`.
-//!
-//! Promise (Storage and operation): `rekey` encrypts the secrets of a store that was not encrypted.
 
 use serde_json::json;
 

@@ -1,6 +1,4 @@
 //! `sign` and `explain` with the secrets of the store.
-//!
-//! Promise (Signatures): `explain` accepts the signatures of `sign` with the same store.
 
 use crate::commands::workspace::Workspace;
 use crate::support::text::has;

@@ -1,7 +1,4 @@
 //! Output at a terminal; `script` provides one.
-//!
-//! Promise (Storage and operation): A table fits the terminal, and JSON is complete. Only a terminal gets progress, and colours
-//! unless `NO_COLOR` is set.
 
 use std::process::{Command, Stdio};
 

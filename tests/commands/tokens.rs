@@ -1,7 +1,7 @@
 //! `token`.
 //!
-//! Promise (Storage and operation): All tokens of a user or a consumer are revoked in one step. A text that names two users or
-//! tokens does nothing. Also in `tests/commands/users.rs`, `tests/store_contract/tokens.rs`.
+//! Promise (Storage and operation): All tokens of a user or consumer are revoked in one step; a text that names two does
+//! nothing. Also in `tests/commands/users.rs`, `tests/store_contract/tokens.rs`.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,4 @@
 //! `export` and `import`.
-//!
-//! Promise (Storage and operation): CSV is imported by the same rules as JSON Lines; problems are reported with their line or
-//! row.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 

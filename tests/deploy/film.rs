@@ -1,7 +1,8 @@
 //! The moving picture of the README, `docs/pictures/why.svg`: a wrong call, the command that says why, and the right call, with
 //! what the running program printed. `tests/pictures` writes it.
 //!
-//! Promise (Storage and operation): The moving picture of the README shows what the program prints.
+//! Promise (Storage and operation): Each picture in the documents shows the page, or what the program prints, as it is. Also in
+//! `tests/deploy/pictures.rs`.
 
 use std::{fmt::Write as _, fs, process::Command};
 

@@ -1,9 +1,7 @@
 //! The servers of `deploy/gateways/forward-auth`, which ask countersign about each request and forward it themselves.
 //!
-//! Promise (Storage and operation): Behind nginx, HAProxy, Caddy, Traefik, Envoy and Apache with forward-auth the API gets the
-//! verified target and countersign's identity headers, but no trusted header of a caller, no OAuth credentials outside a form,
-//! no cookie of countersign, and nothing without a response of countersign. Signed forms and hashed bodies pass only as they
-//! were signed.
+//! Promise (Storage and operation): Behind nginx, HAProxy, Caddy, Traefik, Envoy and Apache with forward-auth the API gets only
+//! permitted requests. Also in `tests/deploy/stand_ins.rs`.
 
 mod bypasses;
 mod paths;

@@ -1,6 +1,6 @@
 //! The servers of `deploy/gateways` in front of countersign.
 //!
-//! Promise (Storage and operation): Signed requests and WebSockets pass the gateways of `deploy/gateways` unchanged, and forged
+//! Promise (Storage and operation): Signed requests and WebSockets pass the gateways of `deploy/gateways` unchanged; forged
 //! forwarded fields are not trusted.
 
 use std::{fs, net::TcpStream, path::Path, process::Command};

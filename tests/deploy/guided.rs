@@ -1,7 +1,7 @@
 //! `deploy/train`: which builds its profile fits, and how old it is.
 //!
-//! Promise (Storage and operation): The guided build uses the profile of the repository only with its crates and options; a
-//! release rejects an old one.
+//! Promise (Storage and operation): The guided build uses the repository's profile only with its crates and options; a release
+//! rejects an old one.
 
 use std::{fs, path::Path, process::Command};
 

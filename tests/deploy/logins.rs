@@ -1,7 +1,7 @@
 //! The recipes of `docs/recipes.md`: logins that nginx has checked by another server, and logins by LDAP.
 //!
-//! Promise (Storage and operation): Users log in through oauth2-proxy or Authelia in front, and by LDAP, with the recipes of the
-//! documents.
+//! Promise (Storage and operation): Users log in through oauth2-proxy or Authelia in front, and by LDAP, with the recipes of
+//! the documents.
 
 use std::{fs, net::TcpStream, process::Command};
 

@@ -1,10 +1,5 @@
 //! `deploy/kubernetes` and the chart of it: the objects fit the schemas of Kubernetes, and countersign accepts their
 //! configuration. The configuration of `deploy/one-node` too.
-//!
-//! Promise (Storage and operation): The Kubernetes manifests fit the schemas and the restricted Pod Security Standard, and their
-//! configuration is valid.
-//! Promise (Storage and operation): The Helm chart gives the objects of the replicas' manifests, and its schema rejects wrong
-//! values.
 
 use serde_json::Value;
 

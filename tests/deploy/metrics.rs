@@ -1,7 +1,7 @@
 //! `docs/metrics.md`, the rules of Prometheus and the dashboard, with real metrics.
 //!
-//! Promise (Storage and operation): The document of metrics lists all metrics, each alert fires when it should, and Prometheus
-//! answers each query of the dashboard.
+//! Promise (Storage and operation): The document lists all metrics, each alert fires when it should, and Prometheus answers
+//! each query of the dashboard.
 
 use std::{
     collections::BTreeSet,
@@ -84,20 +84,22 @@ fn document_lists_every_metric_with_its_type_labels_and_help() {
             .filter(|label| !label.is_empty() && *label != "le")
             .map(|label| format!("`{label}`"))
             .collect();
-        let row = format!("| `{name}` | {kind} | {} | {help} |", labels.join(", "));
-        shown.insert(row.replace("|  |", "| |"));
+        let by = if labels.is_empty() { "" } else { " by " };
+        let labels = labels.join(", ");
+        shown.insert(format!("- `{name}`, {kind}{by}{labels}: {help}"));
     }
     let document = read("docs/metrics.md");
     let rows = document
         .lines()
-        .filter(|line| line.starts_with("| `countersign_"));
+        .filter(|line| line.starts_with("- `countersign_"));
     let rows = Vec::from_iter(rows);
+    assert!(!rows.is_empty(), "the document lists no metric");
     let shown = Vec::from_iter(shown);
     if std::env::var_os("COUNTERSIGN_WRITE_EXAMPLE").is_some() {
         let written = document.replace(&rows.join("\n"), &shown.join("\n"));
         std::fs::write(file("docs/metrics.md"), written).unwrap();
     } else {
-        let way = "COUNTERSIGN_WRITE_EXAMPLE=1 cargo test --test deploy metrics writes the table";
+        let way = "COUNTERSIGN_WRITE_EXAMPLE=1 cargo test --test deploy metrics writes the list";
         assert_eq!(shown, rows, "{way}");
     }
 }

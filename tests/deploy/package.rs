@@ -1,12 +1,11 @@
 //! The Debian package and the container image, made of this build, installed and run: `tests/run packages`.
 //!
-//! Promise (Storage and operation): The Debian package installs, starts, reloads, upgrades and is removed; the unit has no
-//! capability and a security exposure of at most 2.
-//! Promise (Storage and operation): The image has only the program, its libraries, licences and certificates. It runs with the
-//! configuration of the README, not as root, on a read-only file system; an error says how to make its volume writable.
-//! Promise (Storage and operation): A changed file, list or key of a release does not verify with the commands of the documents.
-//! Promise (Storage and operation): A published program has the list of its crates, which `cargo audit bin` reads. A release
-//! says of each known weakness of a crate whether it matters.
+//! Promise (Storage and operation): The Debian package installs, starts, reloads, upgrades and is removed; its unit has no
+//! capability.
+//! Promise (Storage and operation): The image runs not as root on a read-only file system; manifests and chart fit the
+//! restricted Pod Security Standard. Also in `tests/deploy/manifests.rs`.
+//! Promise (Storage and operation): A release follows its checks, lists its crates, and does not verify with a changed file,
+//! list or key. Also in `tests/deploy/release.rs`.
 
 use std::{fs, path::Path, process::Command, sync::Mutex};
 

@@ -2,8 +2,6 @@
 //!
 //! `tests/pictures` writes the pictures and, beside them, a digest of the page that each one shows. The test compares the
 //! digests: a page that changed needs a new picture.
-//!
-//! Promise (Storage and operation): Each picture in the documents shows the page as it is.
 
 use std::{collections::BTreeMap, fs};
 

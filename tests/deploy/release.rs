@@ -1,9 +1,7 @@
 //! The way to a published release: `deploy/publish` and the workflows of the host, with stand-ins for what signs and publishes.
 //!
-//! Promise (Storage and operation): A tag publishes a release only after the checks of the same commit; tag, version and change
-//! log agree.
-//! Promise (Sources and tests): Each action of a workflow is a commit, no workflow puts an expression into a script, and a job
-//! has only the rights that it uses.
+//! Promise (Sources and tests): A workflow pins each action to a commit, puts no expression into a script, and gives a job only
+//! the rights that it uses.
 
 use super::{file, printed, tool};
 

@@ -1,9 +1,6 @@
 //! Gateways that are not installed here. Stand-ins read the same files and do what their documents say: an implementation of
 //! Kubernetes' Gateway API does what the text of `HTTPExternalAuthFilter` says, and APISIX what the source of its plugin
 //! `forward-auth` does.
-//!
-//! Promise (Storage and operation): Only permitted requests pass stand-ins for a gateway of Kubernetes and APISIX with
-//! forward-auth, made from their documents.
 
 use std::net::SocketAddr;
 

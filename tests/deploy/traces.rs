@@ -1,8 +1,7 @@
 //! Traces, as read by a collector that was written from the published protocol.
 //!
-//! Promise (Storage and operation): A trace has a span for each step of a request, continues only the trace of a trusted
-//! caller, and contains no query, secret or token. A failing collector loses only traces; over https its certificate is
-//! verified.
+//! Promise (Storage and operation): A trace continues only that of a trusted caller, and contains no query, secret or token; a
+//! failing collector loses only traces.
 
 use std::path::PathBuf;
 

@@ -3,9 +3,8 @@
 //! libfaketime moves the program's clock, by replacing calls to the C library; the clock for waits is left alone, as a
 //! jump of the wall clock leaves it.
 //!
-//! Promise (Storage and operation): A clock that jumps or is wrong lets no request pass twice.
-//! Promise (Storage and operation): If several consumers agree that this machine's clock is wrong, the process is not ready;
-//! one consumer cannot cause this. Also in `src/request/verify/skew.rs`.
+//! Promise (Storage and operation): A clock that jumps or is wrong lets no request pass twice; several consumers together
+//! disclose it. Also in `src/request/verify/skew.rs`.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,10 +1,9 @@
 //! Connections that break off, idle, or are too many.
 //!
-//! Promise (HTTP): Callers that stall or send nothing cannot use up the connections of any listener. A flood from one address
-//! closes no connection of another one. Also in `src/wire/server/caller/connection_table.rs`, `src/wire/server/bounds.rs`,
-//! `tests/http2/unproved.rs`.
-//! Promise (HTTP): Broken connections leak nothing, idle ones need no CPU time, and a lack of descriptors closes none. Also in
-//! `tests/faults/descriptors.rs`.
+//! Promise (HTTP): Callers that stall or flood cannot use up connections or requests; broken connections leak nothing. Also in
+//! `src/wire/server/caller/connection_table.rs`, `src/wire/server/bounds.rs`, `tests/http2/unproved.rs`,
+//! `tests/faults/descriptors.rs`, `src/wire/server/caller/unproved.rs`, `src/gateway/live/in_flight.rs`,
+//! `tests/acceptance/records/postgres.rs`.
 
 use std::{
     io::Write,

@@ -1,8 +1,8 @@
 //! SIGTERM: every request on an accepted connection is answered.
 //!
-//! Promise (Storage and operation): At SIGTERM under load every request on an accepted connection is answered within
-//! `listen.drain`. SIGHUP closes no connection of a caller, keeps the counts of rates, rejects a broken file and names what
-//! needs a restart. Also in `src/wire/server/listener.rs`, `tests/faults/reload.rs`.
+//! Promise (Storage and operation): At SIGTERM, at SIGHUP and with passed sockets no connection is refused, and no accepted
+//! request or nonce is lost. Also in `src/wire/server/listener.rs`, `tests/faults/reload.rs`, `tests/faults/handover.rs`,
+//! `tests/http2/life.rs`, `src/records/nonce/tests/window.rs`.
 
 use rustix::process::Signal;
 

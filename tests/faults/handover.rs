@@ -1,10 +1,5 @@
 //! One process takes over from another on sockets that were passed to both (`LISTEN_FDS`), and the messages to the
 //! service manager.
-//!
-//! Promise (Storage and operation): With passed sockets a new process takes over under load: no connection is refused,
-//! downloads and WebSockets continue, and no nonce is lost. Also in `tests/http2/life.rs`, `src/records/nonce/tests/window.rs`.
-//! Promise (Storage and operation): The process notifies the service manager when it is ready, reloads, stops and runs; while a
-//! worker hangs `/healthz` is 503 and names it.
 
 use std::{
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},

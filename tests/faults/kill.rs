@@ -1,8 +1,7 @@
 //! `kill -9`: acknowledged results stay valid.
 //!
-//! Promise (Storage and operation): Acknowledged changes survive `kill -9` and a full disk, and neither lets a request pass
-//! twice. Also in `tests/faults/disk.rs`.
-//! Promise (Storage and operation): A crash of `serve` leaves no core dump: the program and the unit file both prevent it.
+//! Promise (Storage and operation): Acknowledged changes survive `kill -9` and a full disk; a crash leaves no core dump. Also
+//! in `tests/faults/disk.rs`.
 
 use std::{
     collections::HashSet,

@@ -1,6 +1,6 @@
 //! A reader of standard error that stalls: it must not stop requests.
 //!
-//! Promise (HTTP): A stalled reader of the log stops no request. Access lines are dropped first, audit records last, and
+//! Promise (HTTP): A stalled reader of the log stops no request; access lines are dropped first, audit records last, and
 //! counted. Also in `src/telemetry/log/queue.rs`.
 
 use std::time::Duration;

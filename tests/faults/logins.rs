@@ -1,6 +1,4 @@
 //! A flood of logins: hashing passwords is expensive, and other callers must not be slowed.
-//!
-//! Promise (Flow and pages): A flood of logins does not delay signed calls. Also in `src/provider/login/pool.rs`.
 
 use std::{net::TcpStream, time::Instant};
 

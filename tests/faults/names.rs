@@ -1,9 +1,7 @@
 //! An API whose name has several addresses, changes them, or cannot be resolved.
 //!
-//! Promise (HTTP): A dead address of the API delays a new connection by a quarter of a second. While the name cannot be
-//! resolved, its last addresses serve for `upstream.stale_addresses`. Also in `src/wire/outbound/dial.rs`,
-//! `src/wire/outbound/resolve.rs`.
-//! Promise (HTTP): Another address of the API takes effect within `upstream.max_age`, also on idle connections.
+//! Promise (HTTP): A dead address of the API delays a connection by 250 ms; a new one takes effect within `upstream.max_age`.
+//! Also in `src/wire/outbound/dial.rs`, `src/wire/outbound/resolve.rs`.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -1,7 +1,7 @@
 //! A start before its database and its Redis, as after a reboot of the machine on which all of them run.
 //!
-//! Promise (Storage and operation): A start waits for a database or a Redis that is not ready. Until then every call gets 503,
-//! and `/readyz` and the log say why.
+//! Promise (Storage and operation): A start waits for a database or Redis, and the service manager learns of readiness, reloads
+//! and hangs. Also in `tests/faults/handover.rs`.
 
 use std::time::Duration;
 

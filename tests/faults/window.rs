@@ -1,7 +1,4 @@
 //! `signature.timestamp_window` changed by a reload: no request passes twice, whatever happens to the nonce file next.
-//!
-//! Promise (Replay): After a change of the window no request passes twice, also if the nonce file is lost later. Also in
-//! `src/records/nonce/tests`.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,4 @@
 //! Callers that flood the connection with frames (RFC 9113 section 10.5): each is ended at little cost.
-//!
-//! Promise (HTTP): A flood of HTTP/2 frames closes its connection and costs little. Unread pages take at most 256 KiB for each
-//! connection. Also in `src/wire/frames.rs`.
 
 use std::time::Duration;
 

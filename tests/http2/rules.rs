@@ -1,7 +1,7 @@
 //! The rules of HTTP/1.1 hold here too, as do those of HTTP/2 alone.
 //!
-//! Promise (HTTP): The same rules apply to HTTP/2. Trailers are forwarded to an API that speaks HTTP/2, as gRPC needs. Also in
-//! `tests/http2/calls.rs`, `tests/http2/upstream.rs`, `tests/http2/curl.rs`.
+//! Promise (HTTP): The same rules apply to HTTP/2, with trailers as gRPC needs; a flood of frames closes its connection. Also
+//! in `tests/http2/calls.rs`, `tests/http2/upstream.rs`, `tests/http2/curl.rs`, `tests/http2/floods.rs`, `src/wire/frames.rs`.
 
 use crate::{
     http2::client::{

@@ -1,9 +1,5 @@
 //! Callers without credentials that leave everything half done, over both versions of HTTP, from one address and from sixteen:
 //! what they leave to others.
-//!
-//! Promise (HTTP): If all `limits.concurrent_requests` are taken, waiting requests without a proof make room, those of the
-//! address with most first. Permitted calls without a proof leave a quarter to others. Also in
-//! `src/wire/server/caller/unproved.rs`, `src/gateway/live/in_flight.rs`, `tests/acceptance/records/postgres.rs`.
 
 use std::{
     io::Write,

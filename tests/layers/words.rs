@@ -1,8 +1,7 @@
 //! The words that the style of this project leaves out, in documents, pages, and the names, comments and messages of the sources
 //! and of the tests.
 //!
-//! Promise (Sources and tests): Documents, pages, names, comments and messages follow the list of words of the style; comment
-//! lines end before column 131.
+//! Promise (Sources and tests): Documents, pages, names, comments and messages follow the list of words of the style.
 
 use std::{fmt::Write as _, fs};
 

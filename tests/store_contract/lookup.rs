@@ -1,8 +1,8 @@
 //! Records that an application keeps, beside a store of any kind.
 //!
-//! Promise (Permissions and identity): Consumers and tokens that an application keeps verify without an import. Local ones of
-//! the same key come first, and removals and revocations here last. Also in `tests/acceptance/records/lookup.rs`,
-//! `tests/acceptance/operator/admin_api.rs`.
+//! Promise (Permissions and identity): Consumers and tokens that an application keeps verify without an import; local records
+//! and removals come first. Also in `tests/acceptance/records/lookup.rs`, `tests/acceptance/operator/admin_api.rs`,
+//! `tests/providers/lookup.rs`.
 
 use std::{path::PathBuf, sync::Arc};
 

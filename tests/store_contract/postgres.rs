@@ -1,7 +1,6 @@
 //! PostgreSQL, its secrets plain and sealed, and the behaviour of a server: it encrypts, reports changes, fails.
 //!
-//! Promise (Replay): A database role without rights on the schema `countersign` cannot stop writers, nor replace an object of
-//! ours.
+//! Promise (Replay): A database role without rights on the schema `countersign` cannot stop writers or replace its objects.
 
 use std::{
     io::{Read, Write},

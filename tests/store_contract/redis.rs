@@ -1,6 +1,6 @@
 //! The link to a Redis that keeps shared nonces: logins, TLS, Sentinels, a Cluster, and connections that break.
 //!
-//! Promise (Replay): A Redis that may evict nonces is not used, and after an eviction signed requests get 503 for the window.
+//! Promise (Replay): A Redis that may evict nonces is not used; after an eviction signed requests get 503 for the window.
 
 use std::{
     io::{Read, Write},

@@ -1,6 +1,4 @@
 //! Browser sessions.
-//!
-//! Promise (Flow and pages): A login or consent fails if the password changes during it.
 
 use std::{num::NonZeroU32, sync::Arc};
 

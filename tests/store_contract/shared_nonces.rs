@@ -1,8 +1,4 @@
 //! The nonce window that replicas share: each nonce is fresh once, whatever happens to partitions and servers.
-//!
-//! Promise (Permissions and identity): After a failover of PostgreSQL or Redis no request passes whose nonce may be lost,
-//! unless `nonce.on_lost` allows it. A restart of a Redis that keeps every write causes no wait; a clock of Redis that was
-//! ahead allows no replay.
 
 use std::{
     collections::BTreeSet,

@@ -1,7 +1,7 @@
 //! Tests of SQLite alone: a file, which may be another program's, locked, or of another time.
 //!
-//! Promise (Storage and operation): With a key the store has no unencrypted secret, and an encrypted secret cannot be decrypted
-//! in another record. Also in `src/records/values/seal.rs`.
+//! Promise (Storage and operation): With a key, also after `rekey`, the store has no unencrypted secret. Also in
+//! `src/records/values/seal.rs`, `tests/commands/rekey.rs`.
 
 use std::{
     fs,

@@ -1,7 +1,7 @@
 //! Export and import.
 //!
-//! Promise (Storage and operation): An import is all or nothing, and does not restore revoked or removed records. A time
-//! outside 2000 to 9999 is an error. Also in `tests/commands/transfer.rs`.
+//! Promise (Storage and operation): An import, also of CSV, is all or nothing, and does not restore revoked or removed records.
+//! Also in `tests/commands/transfer.rs`.
 
 mod problems;
 mod updates;

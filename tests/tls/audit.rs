@@ -1,7 +1,7 @@
 //! The findings of `sslyze` about the listener: every weakness it knows, and Mozilla's recommendations.
 //!
-//! Promise (TLS): Only TLS 1.2 and 1.3 with forward secrecy are accepted: `sslyze` and `openssl s_client` find no weak setting.
-//! Also in `tests/tls/versions.rs`.
+//! Promise (TLS): Only TLS 1.2 and 1.3 with forward secrecy are accepted, and demanded client certificates cannot be left out.
+//! Also in `tests/tls/versions.rs`, `tests/tls/peers.rs`, `tests/tls/resumption.rs`.
 
 use std::{
     path::{Path, PathBuf},

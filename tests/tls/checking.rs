@@ -1,7 +1,7 @@
 //! The findings of `check` and `serve` about certificates that callers will refuse.
 //!
-//! Promise (Storage and operation): A certificate that ends soon is in `check`, `/readyz`, a metric and the log; a reload never
-//! replaces one that callers accept by one that they reject. Also in `tests/tls/reload.rs`.
+//! Promise (Storage and operation): A certificate that ends soon is in `check`, `/readyz`, a metric and the log; no reload
+//! replaces one by a worse one. Also in `tests/tls/reload.rs`.
 
 use rcgen::KeyPair;
 

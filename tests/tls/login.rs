@@ -1,6 +1,7 @@
 //! TLS to the system that checks logins: a password is sent only to the right one.
 //!
-//! Promise (TLS): The certificate of `login.url` is verified before a password is sent.
+//! Promise (TLS): Certificates of the API, `login.url` and `store.lookup.url` are verified before anything is sent; ours is
+//! sent if asked. Also in `tests/tls/lookup.rs`, `tests/tls/upstream.rs`.
 
 use super::upstream::server;
 use crate::support::{

@@ -1,8 +1,5 @@
 //! TLS to the application of `store.lookup.url`: the secret is sent only to the right one, which may demand a certificate of
 //! ours.
-//!
-//! Promise (TLS): The certificate of `store.lookup.url` is verified before a secret is sent, and ours is sent if the
-//! application asks for one.
 
 use super::upstream::server;
 use crate::support::{

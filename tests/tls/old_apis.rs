@@ -1,7 +1,7 @@
 //! TLS of old APIs: `openssl` makes their certificates and serves them.
 //!
-//! Promise (TLS): A server's certificate that is itself among the trusted ones is accepted within its dates under any name.
-//! `check` names other faults of an old API, with the fix.
+//! Promise (TLS): A trusted certificate of a server itself is accepted under any name; `check` names other faults of an old
+//! API.
 
 use std::{
     fs,

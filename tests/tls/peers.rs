@@ -1,7 +1,4 @@
 //! Callers' own certificates.
-//!
-//! Promise (TLS): Where client certificates are required, no connection is accepted without one, also by resumption. Also in
-//! `tests/tls/resumption.rs`.
 
 use rustls::version::{TLS12, TLS13};
 

@@ -1,6 +1,4 @@
 //! TLS to the API: the trusted peers, the proxy's own certificate, and the end of an answer.
-//!
-//! Promise (TLS): The API's certificate is verified, and ours is sent if the API asks for one.
 
 use std::{
     fs,

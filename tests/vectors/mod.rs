@@ -2,7 +2,8 @@
 //!
 //! `tests/vectors/README.md` lists their sources.
 //!
-//! Promise (Signatures): Every published and generated signature vector verifies; a changed vector does not.
+//! Promise (Signatures): Every published and generated signature vector verifies; a changed vector does not. Also in
+//! `tests/acceptance/harness.rs`.
 
 use std::collections::BTreeMap;
 

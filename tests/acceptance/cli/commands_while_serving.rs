@@ -1,14 +1,12 @@
 //! The commands beside a running proxy.
 //!
-//! Promise (Signatures): `explain` rejects what the server would reject, and says what it cannot know. Also in
-//! `src/cli/signature/explain/tests.rs`.
-//! Promise (Permissions and identity): A revocation, a rotation and a disabled consumer or user take effect within a second in
-//! every process, for records of `store.lookup` after `cache.ttl`. Open WebSockets stay open. Also in
-//! `tests/acceptance/provider/sessions.rs`, `src/records/credentials/tests`.
-//! Promise (Storage and operation): A call signed with the previous secret during the grace period is marked in its log line and
-//! counted.
-//! Promise (Storage and operation): Each change by a command is in the log of every `serve` on the store, once, with the account
-//! that ran it. Also in `tests/store_contract/changes.rs`.
+//! Promise (Signatures): `explain` accepts what `sign` makes and rejects what the server would reject. Also in
+//! `src/cli/signature/explain/tests.rs`, `tests/commands/signing.rs`.
+//! Promise (Permissions and identity): Revocations, rotations and disabled records take effect within a second in every
+//! process; records of `store.lookup` after `cache.ttl`. Also in `tests/acceptance/provider/sessions.rs`,
+//! `src/records/credentials/tests`.
+//! Promise (Storage and operation): Each change by a command, and each call with a previous secret, is in the log of `serve`.
+//! Also in `tests/store_contract/changes.rs`.
 
 use crate::support::{
     Call, Consumer, PATIENCE, Postgres, Proxy, Scene, Upstream, free_port, has, legs::asks, until,

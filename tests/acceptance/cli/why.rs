@@ -1,7 +1,6 @@
 //! `why`: the reasons of rejections, from the running process and from its log.
 //!
-//! Promise (Storage and operation): `why` gives the same reasons and advice from the running process and from its log, and says
-//! what it cannot know.
+//! Promise (Storage and operation): `why` gives the same reasons and advice from the running process and from its log.
 
 use serde_json::Value;
 

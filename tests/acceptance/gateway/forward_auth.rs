@@ -1,8 +1,9 @@
 //! Decisions for another proxy that forwards the requests itself.
 //!
-//! Promise (Storage and operation): Forward-auth permits the same requests as the public listener, each on one of them only,
-//! and none without the whole body that its signature covers. Also in `tests/acceptance/gateway/described_bodies.rs`,
-//! `tests/acceptance/gateway/forward_auth/without_an_api.rs`.
+//! Promise (Storage and operation): Forward-auth permits the same requests as the public listener, and rejects an incomplete or
+//! ambiguous description. Also in `tests/acceptance/gateway/described_bodies.rs`,
+//! `tests/acceptance/gateway/forward_auth/without_an_api.rs`, `tests/acceptance/gateway/forward_auth/descriptions.rs`,
+//! `tests/deploy/traces.rs`.
 
 mod descriptions;
 mod without_an_api;

@@ -1,6 +1,7 @@
 //! `service.role = "guard"`: the API stays the provider and keeps its own check.
 //!
-//! Promise (Signatures): Before an API that keeps its own check, each signed call passes once, with its credentials unchanged.
+//! Promise (Signatures): Before an API that keeps its own check, such as Keystone, each signed call passes once, unchanged.
+//! Also in `tests/attacks/unreadable.rs`, `tests/providers/guard.rs`.
 
 use crate::support::{
     Application, Call, Consumer, Placement, Proxy, Reply, Token, Upstream,

@@ -1,9 +1,7 @@
 //! Observe mode forwards, and never weakens what is enforced beside it.
 //!
-//! Promise (Permissions and identity): In observe mode calls are forwarded unchanged, unless they are over a rate, in a
-//! brown-out or break the framing of HTTP.
-//! Promise (Permissions and identity): While all calls are observed, the API's own flow continues, and its calls are not listed
-//! as calls that enforcing would reject.
+//! Promise (Permissions and identity): In observe mode calls pass unchanged, without any identity, unless a rate, a brown-out
+//! or HTTP's framing rejects them. Also in `tests/acceptance/request/identity.rs`, `tests/acceptance/request/limits.rs`.
 //! Promise (Permissions and identity): No spelling of path or method that an API may take for an enforced operation passes as
 //! an observed one. Also in `tests/attacks/routers.rs`.
 

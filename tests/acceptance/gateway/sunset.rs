@@ -1,12 +1,9 @@
 //! The announced end of OAuth 1.0a, and brown-outs before it.
 //!
-//! Promise (Permissions and identity): Every response to a right signature, and no other, announces the end of OAuth 1.0a to the
-//! consumers that the operator names.
-//! Promise (Flow and pages): With `sunset.new_grants = false` no call and no page gives out a token, also of an API behind the
-//! guard, and existing access tokens go on; with `sunset.new_consumers = false` no page registers a consumer; with
-//! `sunset.signatures = false` no signed call reaches the API, and Bearer tokens and their exchange go on.
-//! Promise (Permissions and identity): A brown-out is checked after signature and nonce, affects only the named consumers, and
-//! ends by itself.
+//! Promise (Permissions and identity): Only right signatures learn of the end of OAuth 1.0a; a brown-out affects only the named
+//! consumers.
+//! Promise (Flow and pages): `sunset.new_grants`, `new_consumers` and `signatures` stop tokens, registrations and signed calls;
+//! Bearer tokens go on.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};

@@ -1,9 +1,8 @@
 //! The admin API over HTTP: the effect of each operation, its refusals, and who sees the change.
 //!
-//! Promise (Admin API): The API manages consumers, users and tokens as the commands do; only the response that created a secret
-//! shows it. Also in `tests/acceptance/operator/admin_api/lists.rs`.
-//! Promise (Admin API): Input that is unknown, repeated, too large, of another type, invalid or incomplete is rejected with its
-//! place and changes nothing.
+//! Promise (Admin API): The API manages consumers, users and tokens as its OpenAPI document and the commands do. Also in
+//! `tests/acceptance/operator/admin_api/lists.rs`, `tests/acceptance/operator/admin_api/document.rs`.
+//! Promise (Admin API): Invalid, unknown, repeated or incomplete input is rejected with its place and changes nothing.
 
 mod access;
 mod diagnosis;

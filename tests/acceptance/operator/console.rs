@@ -1,11 +1,11 @@
 //! The operator's console: its responses and its changes, as an operator meets them.
 //!
-//! Promise (Console): Two clicks from the overview show why a consumer gets 401, who uses a previous secret, what `enforce`
-//! would reject, and unused tokens. Also in `tests/acceptance/operator/console/enforcing.rs`,
-//! `tests/acceptance/operator/console/rejections.rs`, `tests/acceptance/operator/console/tokens.rs`,
-//! `tests/acceptance/operator/console/users.rs`.
-//! Promise (Console): A secret is shown once; no page shows a password of the configuration or an expected signature. Also in
-//! `src/base/settings/value.rs`, `tests/acceptance/operator/console/consumers.rs`.
+//! Promise (Console): Two clicks from the overview show why a consumer gets 401, who uses a previous secret, and unused tokens.
+//! Also in `tests/acceptance/operator/console/enforcing.rs`, `tests/acceptance/operator/console/rejections.rs`,
+//! `tests/acceptance/operator/console/tokens.rs`, `tests/acceptance/operator/console/users.rs`.
+//! Promise (Console): No page or address of the console has a whole token or an expected signature; a secret is shown once.
+//! Also in `src/base/settings/value.rs`, `tests/acceptance/operator/console/consumers.rs`,
+//! `tests/acceptance/operator/console/tokens.rs`, `src/operator/admin/console/session.rs`.
 
 mod browser;
 mod consumers;

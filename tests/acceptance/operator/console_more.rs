@@ -1,6 +1,6 @@
 //! The console's page of the consent page, its forms for users, and its answers about one consumer.
 //!
-//! Promise (Console): The consent page in the console is the real one in each language, light and dark, and decides nothing.
+//! Promise (Console): The consent page in the console is the real one, and decides nothing.
 
 use crate::support::{
     Call, Consumer, Operator, Postgres, Proxy, Upstream, User, Visitor, has,

@@ -1,7 +1,7 @@
 //! The demo's console and the configuration that the demo keeps.
 //!
-//! Promise (Console): The address of the console that the demo prints opens one session. `--keep` leaves a configuration that
-//! `check` accepts and `serve` starts. Also in `src/operator/admin/console/session/invitation.rs`.
+//! Promise (Console): The demo's console address opens one session; `--keep` leaves a configuration that `serve` starts. Also
+//! in `src/operator/admin/console/session/invitation.rs`.
 
 use std::{
     fs,

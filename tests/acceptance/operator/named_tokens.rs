@@ -1,6 +1,4 @@
 //! Admin tokens with the names of persons.
-//!
-//! Promise (Admin API): Audit records and sessions have the name of the admin token that was used.
 
 use rustix::process::Signal;
 use serde_json::json;

@@ -1,7 +1,4 @@
 //! The appearance set by the operator: name, logo, colours, style sheet and links of the pages.
-//!
-//! Promise (Flow and pages): The operator's logo and style sheet come only from the service's own origin, and no script in them
-//! runs.
 
 use rustix::process::Signal;
 

@@ -1,7 +1,8 @@
 //! The addresses to which a user may be redirected back.
 //!
-//! Promise (Flow and pages): A user is redirected only to a registered callback; a callback that could run a script cannot be
-//! registered. Also in `src/provider/issue/callback/tests.rs`.
+//! Promise (Flow and pages): Browsers are sent only to registered callbacks that run no script, to known hosts, and to own
+//! paths. Also in `src/provider/issue/callback/tests.rs`, `tests/acceptance/provider/error_pages.rs`,
+//! `tests/acceptance/provider/sessions/navigations.rs`, `src/provider/pages/form/return_to.rs`.
 
 use crate::support::{Proxy, Upstream, has, legs::asks, proxy::CALLBACK, words};
 

@@ -1,7 +1,4 @@
 //! The collections for developers, run by Bruno's and Postman's own command lines.
-//!
-//! Promise (Flow and pages): The collections for developers make the calls of the flow and a signed call in Bruno and newman,
-//! and have no secret.
 
 use std::{
     fs,

@@ -1,7 +1,7 @@
 //! The consent page names the consumer, the user, the permissions and how long the access lasts.
 //!
-//! Promise (Flow and pages): The consent page names both parties, the account, exactly the requested permissions, sensitive and
-//! new ones marked, and the next host of the browser.
+//! Promise (Flow and pages): The consent page names both parties, the account, the permissions and the next host; a denial
+//! names remaining access. Also in `tests/acceptance/operator/console/truth.rs`.
 
 use crate::support::{
     Consumer, PATIENCE, Proxy, Upstream, Visitor, has, in_order,

@@ -1,7 +1,7 @@
 //! Scripts of other origins in browsers: token calls and rejections that they may read.
 //!
-//! Promise (Flow and pages): `service.cors_origins` lets scripts of those origins make token calls and read rejections, without
-//! pages and cookies.
+//! Promise (Flow and pages): Only configured CORS origins and preflights are served, without pages and cookies. Also in
+//! `tests/acceptance/request/permissions.rs`.
 
 use crate::support::{
     Call, Proxy, Reply, Upstream,

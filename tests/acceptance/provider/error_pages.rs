@@ -1,7 +1,4 @@
 //! Error pages link onward, and addresses that people type lead to a page.
-//!
-//! Promise (Flow and pages): An error page names the consumer and has a link to continue; links lead only to registered and
-//! configured hosts.
 
 use crate::support::{
     Call, Consumer, Proxy, Reply, Upstream, Visitor,

@@ -1,12 +1,10 @@
 //! The three-legged flow over sockets.
 //!
-//! Promise (Flow and pages): A request token is exchanged once, by its own consumer, with its own verifier, for an enabled
-//! user; the fifth wrong verifier ends it. Also in `tests/store_contract/exchange.rs`.
-//! Promise (Flow and pages): Pages cannot be framed, run no script, are not cached, and escape every name. Also in
-//! `tests/acceptance/provider/pages_in_browser.rs`.
-//! Promise (Flow and pages): A decision is recorded once; sent again, it gets the same response. Also in
-//! `tests/acceptance/provider/pages_in_browser.rs`.
-//! Promise (Flow and pages): An out-of-band verifier is shown only to the user who agreed, and only until it is used.
+//! Promise (Flow and pages): A request token is exchanged once, by its consumer, with its verifier, which only the user who
+//! agreed sees. Also in `tests/store_contract/exchange.rs`.
+//! Promise (Flow and pages): Pages, also with the operator's style, cannot be framed, run no script, are not cached, and escape
+//! every name. Also in `tests/acceptance/provider/pages_in_browser.rs`, `tests/acceptance/provider/sessions.rs`,
+//! `tests/acceptance/provider/appearance.rs`.
 
 use std::{collections::HashSet, thread};
 

@@ -1,7 +1,7 @@
 //! The paths and the hosts of the flow are those that the consumers of another provider call.
 //!
-//! Promise (Flow and pages): The flow runs at the paths, hosts and parameter names of another provider; other requests to these
-//! paths go to the API.
+//! Promise (Flow and pages): The flow runs at the paths, hosts and parameter names of another provider; the API gets the other
+//! requests there.
 
 use crate::support::{
     Call, Proxy, Token, Upstream, Visitor,

@@ -1,10 +1,10 @@
 //! Forms that did not come from our own page in this browser, and forged logins.
 //!
-//! Promise (Flow and pages): A form is valid only for its session, token and purpose, by POST from the same site. Also in
-//! `tests/acceptance/provider/flow.rs`.
-//! Promise (Flow and pages): A login opens a session with a new id and ends the previous session.
-//! Promise (Flow and pages): Unknown accounts, disabled accounts and wrong passwords get the same page after the same work.
-//! Also in `src/provider/login/local.rs`, `src/provider/login/password.rs`.
+//! Promise (Flow and pages): A form is valid only for its session, token and purpose, by POST from the same site, and decides
+//! once. Also in `tests/acceptance/provider/flow.rs`, `tests/acceptance/provider/sessions.rs`,
+//! `tests/acceptance/provider/pages_in_browser.rs`.
+//! Promise (Flow and pages): Unknown, imported and disabled accounts and wrong passwords get the same page after the same work.
+//! Also in `src/provider/login/local.rs`, `src/provider/login/password.rs`, `tests/acceptance/provider/passwords.rs`.
 
 use crate::support::{
     Call, Caller, Proxy, Token, Upstream, User, Visitor,

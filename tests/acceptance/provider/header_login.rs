@@ -1,7 +1,4 @@
 //! Logins that a proxy in front has checked: its fields count, and those of others do not.
-//!
-//! Promise (Flow and pages): A user has at most `limits.sessions_per_user` sessions; the oldest ones end. Also in
-//! `tests/store_contract/sessions.rs`.
 
 use crate::support::{
     Call, Proxy, Upstream, Visitor, call::form, legs::APPLICATIONS, legs::LOGIN,

@@ -1,7 +1,7 @@
 //! The languages of the pages, built in and by the operator.
 //!
-//! Promise (Flow and pages): Pages and error pages are in the requested language, and no language lacks a message or a term of
-//! the glossary. Also in `src/base/language/tests.rs`.
+//! Promise (Flow and pages): Pages are in the requested language; no language lacks a message or a term of the glossary. Also
+//! in `src/base/language/tests.rs`.
 
 use rustix::process::Signal;
 

@@ -1,11 +1,9 @@
 //! A user of a local account sets another password.
 //!
-//! Promise (Flow and pages): A changed password ends every other session of the user, in every process, and never overwrites
-//! one that was set meanwhile. Also in `tests/store_contract/sessions.rs`.
-//! Promise (Flow and pages): Users cannot choose a short or common password, or their name. Also in
-//! `src/provider/login/new_password.rs`.
-//! Promise (Flow and pages): After a login with a password that an operator set, a user can only choose another one or log out,
-//! unless it is permanent.
+//! Promise (Flow and pages): A new password is not a common one, and ends every other session and login under way. Also in
+//! `tests/store_contract/sessions.rs`, `src/provider/login/new_password.rs`.
+//! Promise (Flow and pages): After a login with an operator's password, a user can only choose another one or log out, unless
+//! it is permanent.
 
 use crate::support::{
     Call, Operator, Proxy, Upstream, User, Visitor,

@@ -1,7 +1,7 @@
 //! Real OAuth 1.0a libraries through the complete flow, the person's part done in a real Chromium.
 //!
-//! Promise (Flow and pages): Unchanged OAuth libraries in Python and JavaScript complete the flow with a real browser, and
-//! learn of a denial.
+//! Promise (Flow and pages): Unchanged OAuth libraries, Bruno and newman complete the flow. Also in
+//! `tests/acceptance/provider/collections.rs`.
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -1,8 +1,8 @@
 //! Pages with as much content as they can have, in every language: none is larger than [`MAX_PAGE`], and the rest is on
 //! the next page. A consent page is larger by its permissions.
 //!
-//! Promise (Flow and pages): No page has more than 13 KiB with its style, in any language, except a consent page with many
-//! permissions. Also in `tests/acceptance/provider/accessibility.rs`.
+//! Promise (Flow and pages): No page has more than 13 KiB with its style, except a consent page with many permissions. Also in
+//! `tests/acceptance/provider/accessibility.rs`.
 
 use serde_json::json;
 

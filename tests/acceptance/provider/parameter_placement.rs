@@ -1,7 +1,6 @@
 //! The parameters of the flow stand where libraries put them: some in the query or the form while the others are in the header.
 //!
-//! Promise (Signatures): Parameters of a token call may be in header, query or form; equal copies count once, different ones
-//! are rejected.
+//! Promise (Signatures): Token calls take parameters in header, query or form; differing copies are rejected.
 
 use crate::support::{
     Call, Proxy, Upstream,

@@ -2,10 +2,6 @@
 //!
 //! Promise (Signatures): Password hashes of other systems verify within a cost limit; the first login replaces them. Also in
 //! `tests/store_contract/transfer.rs`, `src/provider/login/stored.rs`.
-//! Promise (Flow and pages): A login takes the same time for an unknown, local, imported or disabled account. The program wipes
-//! its own copies of a password. Also in `src/provider/login/password.rs`.
-//! Promise (Flow and pages): One address, or IPv6 /64, takes at most a quarter of the password checks that may run or wait. Also
-//! in `tests/acceptance/provider/outside_login.rs`, `src/provider/login/pending_checks.rs`.
 
 use std::{os::unix::fs::FileExt, sync::mpsc::channel, thread, time::Duration};
 

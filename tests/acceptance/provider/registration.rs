@@ -1,13 +1,9 @@
 //! Developers ask for consumers on a page, and manage them there.
 //!
-//! Promise (Flow and pages): A consumer that waits for approval, or was declined, is disabled; only an approval enables it, and
-//! none enables a consumer that an operator has disabled.
-//! Also in `tests/store_contract/consumers.rs`.
-//! Promise (Flow and pages): A registered consumer has a sensitive permission only after an operator's approval. A secret is
-//! shown once, users have bounds over all replicas, and each form is valid for one session, consumer, act and state. An
-//! approval is of the callbacks that the operator saw. Also in `tests/store_contract/registrations.rs`.
-//! Promise (Flow and pages): With `registration.own_token` only the owner of an enabled consumer makes an access token, for
-//! their own account; of several at once the last stays.
+//! Promise (Flow and pages): A consumer that waits works, and a sensitive permission is granted, only after an operator's
+//! approval. Also in `tests/store_contract/registrations.rs`, `tests/store_contract/consumers.rs`.
+//! Promise (Flow and pages): With `registration.own_token` the owner of an enabled consumer makes one access token, for their
+//! own account.
 
 use serde_json::Value;
 

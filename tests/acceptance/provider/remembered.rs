@@ -1,8 +1,7 @@
 //! Consent once: `consent.remember`, `tokens.reuse` and `limits.tokens_per_user`.
 //!
-//! Promise (Flow and pages): With `consent.remember = "same"` a logged-in user with a valid token of the consumer is not asked
-//! again for the same, except for a sensitive permission, a callback that is not a web site under https, a changed consumer, or
-//! one that demands it. Also in `tests/attacks/remembered.rs`, `tests/store_contract/flow.rs`.
+//! Promise (Flow and pages): With `consent.remember = "same"` a user is not asked again for the same; all else needs a click.
+//! Also in `tests/attacks/remembered.rs`, `tests/store_contract/flow.rs`.
 
 use crate::support::{
     Call, Consumer, Proxy, Token, Upstream, User, Visitor,

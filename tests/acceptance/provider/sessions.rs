@@ -1,12 +1,11 @@
 //! A directly logged-in user: the other kind of caller.
 //!
-//! Promise (Flow and pages): A shared cache that obeys HTTP does not serve one user's response to another.
 //! Promise (Flow and pages): The session cookie is `HttpOnly`, `SameSite=Lax`, under https `Secure` and `__Host-`, and never
 //! reaches or comes from the API. Also in `src/provider/pages/browser/cookies.rs`.
-//! Promise (Flow and pages): A user can end one session, all others or all of their own, at once, in every process. Log-out
-//! asks first. Also in `tests/store_contract/sessions.rs`.
-//! Promise (Flow and pages): A session is accepted only from the service's own pages. Also in
-//! `tests/acceptance/provider/pages_in_browser.rs`.
+//! Promise (Flow and pages): A login opens a new session, at most `limits.sessions_per_user`; users can end sessions and
+//! consumers' access. Also in `tests/store_contract/sessions.rs`, `tests/acceptance/provider/forged_forms.rs`,
+//! `tests/acceptance/provider/header_login.rs`, `tests/acceptance/provider/sessions/applications.rs`,
+//! `tests/store_contract/tokens.rs`.
 
 mod applications;
 mod failed_logins;

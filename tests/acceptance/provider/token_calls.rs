@@ -1,7 +1,6 @@
 //! The calls for tokens: the accepted shapes, the rules of each dialect, and the bindings of the tokens.
 //!
-//! Promise (Signatures): A consumer that is restricted to its RSA key cannot sign with its secret.
-//! Promise (Signatures): The access token response has only the facts about the user that the operator allows.
+//! Promise (Signatures): The access token response has only the user's facts that the operator allows.
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 

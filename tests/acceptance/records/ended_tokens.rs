@@ -1,7 +1,7 @@
 //! Access tokens that ended long ago.
 //!
-//! Promise (Storage and operation): Access tokens that ended are removed after `tokens.keep_expired`; no backup or application
-//! makes one valid again. Also in `tests/store_contract/upkeep.rs`.
+//! Promise (Storage and operation): Keys of removed records are never used again, and no backup makes an ended token valid.
+//! Also in `tests/store_contract/upkeep.rs`, `tests/commands/consumers.rs`, `tests/store_contract/transfer.rs`.
 
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Records that an application of the provider keeps, and that are looked up at `store.lookup.url`.
 //!
-//! Promise (Permissions and identity): A record of the application is used only if it is exactly the requested one and has a
-//! secret. An invalid response causes 503, never 401.
+//! Promise (Permissions and identity): Only a complete record with the requested key is taken from the application; an invalid
+//! response causes 503, never 401.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,4 @@
 //! The program on PostgreSQL: `serve` and the commands share a database.
-//!
-//! Promise (Permissions and identity): An outage of PostgreSQL causes 503 within a second, never 401, and ends within two
-//! seconds after the server returns. Also in `tests/store_contract/postgres.rs`.
 
 use std::{thread::sleep, time::Duration};
 

@@ -1,16 +1,12 @@
 //! Several processes on one store: no request passes twice, whichever process gets it.
 //!
-//! Promise (Permissions and identity): While the store cannot be reached, no credential is used longer than
-//! `cache.stale_if_error`. Also in `src/records/credentials/tests`.
-//! Promise (Permissions and identity): With PostgreSQL, exactly one of several identical requests to all replicas passes, also
-//! after a failover. Also in `tests/store_contract/shared_nonces.rs`.
-//! Promise (Permissions and identity): With `nonce.url`, exactly one of several identical requests to all replicas passes, also
-//! while PostgreSQL is down; after a Redis was emptied, signed requests get 503 for the window. Also in
-//! `tests/store_contract/shared_nonces.rs`, `tests/store_contract/redis.rs`.
-//! Promise (Permissions and identity): When an engine is out of space, requests get 503 and are not forwarded, and no recorded
-//! data is lost. Also in `tests/faults/disk.rs`.
-//! Promise (Permissions and identity): While shared nonces are lost or cannot be recorded, `/readyz` and the log name the
-//! cause. Also in `src/records/nonce/windows.rs`.
+//! Promise (Permissions and identity): An outage of the store causes 503, never 401; no credential outlives
+//! `cache.stale_if_error`. Also in `src/records/credentials/tests`, `tests/acceptance/records/postgres.rs`,
+//! `tests/store_contract/postgres.rs`.
+//! Promise (Permissions and identity): With shared nonces, exactly one of several identical requests to all replicas passes,
+//! also after a failover. Also in `tests/store_contract/shared_nonces.rs`, `tests/store_contract/redis.rs`.
+//! Promise (Permissions and identity): While an engine is out of space or shared nonces are lost, requests get 503, and
+//! `/readyz` names the cause. Also in `tests/faults/disk.rs`, `src/records/nonce/windows.rs`.
 
 use std::ops::RangeInclusive;
 

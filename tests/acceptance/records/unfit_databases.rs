@@ -1,7 +1,4 @@
 //! PostgreSQL that cannot keep a store: `check` and `serve` say so.
-//!
-//! Promise (Storage and operation): A PostgreSQL whose encoding lacks characters, and a pooler that changes the session, are
-//! rejected by `check` and at the start. No text of a caller causes 503.
 
 use std::{
     fs,

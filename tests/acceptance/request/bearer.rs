@@ -1,9 +1,7 @@
 //! Calls with Bearer tokens: those of our exchange, and those of OAuth 2 servers.
 //!
-//! Promise (Permissions and identity): A call with a Bearer token gets the same rules and identity headers as a signed one, and
-//! the API does not see the token. A token of the exchange ends within a second with its access token or consumer.
-//! Promise (Permissions and identity): A Bearer token is never logged, and reaches the API only where credentials do. Also in
-//! `tests/attacks/bearer.rs`.
+//! Promise (Permissions and identity): A Bearer token gets the rules of a signature, ends within a second with its access
+//! token, and is never logged. Also in `tests/attacks/bearer.rs`.
 
 mod alone;
 

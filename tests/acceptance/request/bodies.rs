@@ -1,7 +1,4 @@
 //! Bodies: streamed, large, wanted or not.
-//!
-//! Promise (Permissions and identity): A form that is too large to be verified never reaches the API whole if it has `oauth_`
-//! parameters.
 
 use std::sync::{
     Mutex,

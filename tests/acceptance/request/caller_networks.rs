@@ -1,10 +1,7 @@
 //! `[[operation]] from`: the networks from which an operation may be called.
 //!
-//! Promise (Permissions and identity): An operation with `from` admits callers only from these networks; a claimed, unreadable
-//! or absent address, or that of a proxy, opens nothing. Also in `tests/attacks/networks.rs`.
-//!
-//! Promise (Permissions and identity): A consumer with `from` calls only from its networks. The rejection looks like that of a
-//! disabled consumer; the operator sees the reason.
+//! Promise (Permissions and identity): An operation or consumer with `from` admits calls only from its networks; a claimed or
+//! absent address opens nothing. Also in `tests/attacks/networks.rs`.
 
 use crate::support::{
     Answer, Call, Caller, Connection, Proxy, Upstream, Visitor,

@@ -1,9 +1,9 @@
 //! The places of a call's credentials; they are never forwarded.
 //!
-//! Promise (Permissions and identity): The API gets the credentials of a call only if the operator wants it, and then unchanged.
-//! A body hash is always verified.
-//! Promise (Permissions and identity): No spelling or charset by which a framework finds a protocol parameter takes unverified
-//! credentials past the decision.
+//! Promise (Permissions and identity): The API gets credentials only if the operator wants it, and then unchanged; a body hash
+//! is always verified.
+//! Promise (Permissions and identity): No spelling, charset or size takes unverified credentials past the decision. Also in
+//! `tests/acceptance/request/bodies.rs`.
 
 use crate::support::{
     Call, Placement, Scene,

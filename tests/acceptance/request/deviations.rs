@@ -1,7 +1,7 @@
 //! What RFC 5849 forbids and some consumers do: accepted from a consumer whose record names it, and from no other.
 //!
-//! Promise (Permissions and identity): If a consumer is allowed a deviation that leaves copies of a parameter unsigned, the API
-//! gets none of these copies. Also in `src/request/verify/tests.rs`.
+//! Promise (Permissions and identity): If a deviation leaves copies of a parameter unsigned, the API gets none of these copies.
+//! Also in `src/request/verify/tests.rs`.
 
 use crate::support::{
     Call, Placement, Proxy, Scene, Upstream, has,

@@ -1,10 +1,8 @@
 //! A launch that a browser posts for its user and that fails ends on a page for the user, which only the named sites may frame,
 //! or, under a right signature, at the platform; it never leads to another address.
 //!
-//! Promise (Permissions and identity): A failed launch in a browser ends on one page for every failure, the only page that the
-//! named sites may frame. Also in `tests/deploy/lti.rs`.
-//! Promise (Permissions and identity): A failed launch leads only to an address on a named site that a right signature covers.
-//! Also in `src/request/policy/operations/frame_ancestors.rs`.
+//! Promise (Permissions and identity): A failed launch ends on one page, or at an address on a named site that a right
+//! signature covers. Also in `tests/deploy/lti.rs`, `src/request/policy/operations/frame_ancestors.rs`.
 
 use crate::support::{
     Answer, Call, Placement, Proxy, Reply, Scene, Upstream, Visitor,

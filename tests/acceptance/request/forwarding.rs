@@ -1,7 +1,7 @@
 //! The proxy as a proxy: bytes, bodies, connections, hosts, prefixes.
 //!
-//! Promise (HTTP): Over HTTP/1.1 field names are written in Title-Case in both directions, or unchanged with
-//! `upstream.header_case = "preserve"`. Also in `tests/acceptance/wire/early_responses.rs`.
+//! Promise (HTTP): Over HTTP/1.1 field names are written in Title-Case, or unchanged with `upstream.header_case = "preserve"`.
+//! Also in `tests/acceptance/wire/early_responses.rs`.
 
 use crate::support::{Call, Proxy, Reply, Scene, Upstream, http::Fields, words};
 

@@ -1,8 +1,6 @@
 //! The identity fields of a forwarded call; a caller can forge none of them.
 //!
 //! Promise (Permissions and identity): A caller whose check failed is not checked as another kind of caller.
-//! Promise (Permissions and identity): In observe mode calls pass without any identity; rates, the framing of HTTP and the
-//! checks of token calls still apply. Also in `tests/acceptance/request/limits.rs`.
 
 use crate::support::{Call, Proxy, Scene, Upstream, User, legs::exchanges};
 

@@ -1,11 +1,11 @@
 //! The effect of each limit.
 //!
-//! Promise (Replay): When the window is full or lost, signed requests get 503, unless `nonce.on_lost = "accept"`; no nonce is
+//! Promise (Replay): While the window is full or lost, signed requests get 503, unless `nonce.on_lost = "accept"`; no nonce is
 //! evicted. Also in `tests/acceptance/run/restarts.rs`.
-//! Promise (Replay): A consumer cannot fill the store with request tokens (`limits.request_tokens_per_consumer`); token calls
-//! count for its rate. Also in `tests/store_contract/flow.rs`, `tests/store_contract/upkeep.rs`.
-//! Promise (HTTP): The memory for bodies and parameters of unverified requests is bounded, and no single address can use it up.
-//! Also in `tests/attacks/memory.rs`, `src/wire/server/caller/buffered/tests.rs`.
+//! Promise (Replay): A consumer cannot fill the store with request tokens; token calls count for its rate. Also in
+//! `tests/store_contract/flow.rs`, `tests/store_contract/upkeep.rs`.
+//! Promise (HTTP): The memory for unverified requests is bounded, and no single address can use it up. Also in
+//! `tests/attacks/memory.rs`, `src/wire/server/caller/buffered/tests.rs`.
 
 use crate::support::{
     Answer, Call, Connection, Placement, Proxy, Scene, Upstream, Visitor,

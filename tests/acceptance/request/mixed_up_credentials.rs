@@ -1,7 +1,8 @@
 //! Credentials valid for one purpose do not pass for another: tokens of one kind for the other, keys of one method for
 //! another's, and a changed request for the one that was signed.
 //!
-//! Promise (Signatures): Credentials work only for their purpose, consumer and method. Also in `src/request/verify/tests.rs`.
+//! Promise (Signatures): Credentials work only for their purpose, consumer and method; PLAINTEXT needs permission and TLS. Also
+//! in `src/request/verify/tests.rs`, `tests/acceptance/provider/token_calls.rs`, `tests/acceptance/request/rejections.rs`.
 
 use crate::support::{
     Call, Caller, Proxy, Scene, Token, Upstream,

@@ -1,8 +1,8 @@
 //! The 74 templates of `tests/vectors/negative.json` against the running server: malformed requests and odd but legal
 //! ones. The API behind the proxy is the oracle: it must not see a refused request, and must see a legal one.
 //!
-//! Promise (Signatures): A malformed request gets the response that RFC 5849 requires; no rejected request reaches the API. Also
-//! in `tests/acceptance/request/rejections.rs`.
+//! Promise (Signatures): A malformed request gets the response that RFC 5849 requires; no rejected request reaches the API.
+//! Also in `tests/acceptance/request/rejections.rs`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;

@@ -1,12 +1,8 @@
 //! Access to operations: permissions and kinds of access.
 //!
 //! Promise (Permissions and identity): A call needs its permission in the token and in the consumer's current record.
-//! Promise (Permissions and identity): A call without a token or a right signature gets the same response for listed and
-//! unlisted paths, unless an operation admits `application`.
-//! Promise (Permissions and identity): With `operations.preflight = "forward"`, only CORS preflights without credentials pass,
-//! as anonymous. Also in `tests/acceptance/provider/cors.rs`.
-//! Promise (Permissions and identity): A forbidden path and a missing path get the same response, unless the operator configures
-//! otherwise.
+//! Promise (Permissions and identity): Without a token or a right signature, listed, unlisted, forbidden and missing paths look
+//! the same, unless configured otherwise.
 
 use crate::support::{Call, Proxy, Token, Upstream, proxy::Builder, words};
 

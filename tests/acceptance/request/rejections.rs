@@ -1,8 +1,7 @@
 //! Every status and code, its fields and body, and the order of the checks.
 //!
-//! Promise (Signatures): PLAINTEXT is off unless configured, and rejected without TLS.
-//! Promise (Signatures): The order of checks is fixed, and a response names the state of a token only if the signature is right.
-//! Also in `src/request/verify/tests.rs`.
+//! Promise (Signatures): The order of checks is fixed; a response names the state of a token only after a right signature. Also
+//! in `src/request/verify/tests.rs`.
 
 use crate::support::{
     Call, Placement, Proxy, Scene, Token, Upstream, Visitor,

@@ -1,8 +1,7 @@
 //! No request passes twice.
 //!
-//! Promise (Replay): Of a hundred identical requests at once exactly one reaches the API.
-//! Promise (Replay): A nonce belongs to its consumer, token and timestamp, and is recorded only after a right signature. Also in
-//! `src/request/verify/tests.rs`.
+//! Promise (Replay): A nonce belongs to its consumer, token and timestamp, and one of a hundred equal requests at once passes.
+//! Also in `src/request/verify/tests.rs`.
 
 use std::sync::{Mutex, mpsc};
 

@@ -1,8 +1,7 @@
 //! The advice on a wrong signature: each mistake is made by the tests' own signer, and the response names it.
 //!
-//! Promise (Signatures): The advice on a wrong signature discloses no secret and takes at most 50 ms of CPU time a second. A
-//! worker computes as many signatures for a wrong one as for a right one. Also in `tests/acceptance/request/rejections.rs`,
-//! `src/request/verify/advice.rs`, `src/request/verify/tests.rs`.
+//! Promise (Signatures): The advice on a wrong signature discloses no secret and takes at most 50 ms of CPU a second. Also in
+//! `tests/acceptance/request/rejections.rs`, `src/request/verify/advice.rs`, `src/request/verify/tests.rs`.
 
 use std::{fs, thread, time::Duration};
 

@@ -1,6 +1,7 @@
 //! The window of an operation's timestamps, and reloads that change it.
 //!
-//! Promise (Replay): An operation can have a wider or narrower window; no reload that changes windows admits a request twice.
+//! Promise (Replay): An operation can have its own window; no reload that changes windows admits a request twice. Also in
+//! `tests/faults/window.rs`, `src/records/nonce/tests`.
 
 use crate::support::{
     Call, Scene, now,

@@ -1,9 +1,7 @@
 //! What programs need that receive two-legged signed calls: tools of learning platforms, outcome services, partners' webhooks.
 //!
-//! Promise (Permissions and identity): A parameter is forwarded as a header field only if the signature covers it; a caller's
-//! own field is dropped.
-//! Promise (Permissions and identity): A consumer with pinned parameters cannot send other values, and no unsigned value counts.
-//! Promise (Permissions and identity): If a body hash is demanded, a body that the signature does not cover is not forwarded.
+//! Promise (Permissions and identity): Forwarded parameters, pinned parameters and demanded body hashes count only if the
+//! signature covers them.
 
 use crate::support::{
     Call, Placement, Scene,

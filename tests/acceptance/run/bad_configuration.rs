@@ -1,6 +1,4 @@
 //! Bad input from the operator: one line that names the file, the key and the fix; an exit code; nothing half-written.
-//!
-//! Promise (Storage and operation): A failed start prints the reason in one line and leaves no files.
 
 use std::net::TcpListener;
 

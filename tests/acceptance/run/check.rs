@@ -1,6 +1,7 @@
 //! `check` and `serve` agree: both refuse the same configurations, and an unsafe one is never called valid.
 //!
-//! Promise (Storage and operation): `check` rejects what `serve` rejects, also while `serve` runs, and changes nothing.
+//! Promise (Storage and operation): `check` rejects what `serve` rejects, such as an unfit PostgreSQL; a failed start leaves no
+//! files. Also in `tests/acceptance/records/unfit_databases.rs`, `tests/acceptance/run/bad_configuration.rs`.
 
 use std::{
     net::{TcpListener, TcpStream},

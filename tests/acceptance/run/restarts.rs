@@ -1,7 +1,7 @@
 //! State that survives the end of the process.
 //!
-//! Promise (Replay): No nonce is lost by a restart, `kill -9` or a jump of the clock. Timestamps whose nonces may be missing,
-//! after a power loss or with old nonce files, get 503. Also in `src/records/nonce/tests`.
+//! Promise (Replay): No restart, `kill -9` or jump of the clock loses a nonce; timestamps whose nonces may be missing get 503.
+//! Also in `src/records/nonce/tests`.
 //! Promise (Storage and operation): Only the owner can read the files of records, nonces and secrets that the program creates.
 //! Also in `tests/store_contract/sqlite_file.rs`, `tests/commands/transfer.rs`.
 

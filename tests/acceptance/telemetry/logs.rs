@@ -1,11 +1,8 @@
 //! The information about rejected and failed requests that an operator gets from ids, log lines and metrics.
 //!
-//! Promise (Storage and operation): No log line contains a secret, a query, a form, a verifier, or more than 8 characters of a
-//! token.
-//! Promise (Storage and operation): Every request has an id, in its log line and for the API; a caller's own is dropped unless
-//! a trusted proxy sent it.
-//! Promise (Storage and operation): No caller can add a metric or a label; at most 1,000 consumers have series, after a right
-//! signature. Also in `tests/deploy/metrics.rs`.
+//! Promise (Storage and operation): Every request has an id; no log line contains a secret, a query, a form, or a whole token.
+//! Promise (Storage and operation): No caller can add a metric or a label; at most 1,000 consumers have series. Also in
+//! `tests/deploy/metrics.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,4 @@
 //! Descriptions that are incomplete, or can be read in two ways.
-//!
-//! Promise (Storage and operation): An incomplete or ambiguous description is rejected, and the field is named; a permission
-//! has every identity header. Request id, trace and user of a description are not trusted. Also in `tests/deploy/traces.rs`.
 
 use super::*;
 

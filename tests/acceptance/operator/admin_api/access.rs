@@ -1,8 +1,7 @@
 //! Who may use the admin API.
 //!
-//! Promise (Admin API): Without a right bearer token nothing can be read, and with the read token nothing can be changed. Wrong
-//! tokens are limited for each address; a right one always works. Also in `tests/attacks/console.rs`,
-//! `src/operator/admin/tokens.rs`.
+//! Promise (Admin API): Without a right token nothing can be read, with the read token nothing changed; wrong tokens are
+//! limited by address. Also in `tests/attacks/console.rs`, `src/operator/admin/tokens.rs`.
 
 use super::*;
 

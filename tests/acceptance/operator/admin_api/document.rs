@@ -1,7 +1,4 @@
 //! The OpenAPI document, as programs read it.
-//!
-//! Promise (Admin API): The OpenAPI document is correct: schemathesis finds no fault on SQLite and PostgreSQL, and a generated
-//! client works.
 
 use super::*;
 

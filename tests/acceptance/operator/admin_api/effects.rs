@@ -1,7 +1,7 @@
 //! Who learns of a change: the audit log and the other replicas.
 //!
-//! Promise (Admin API): Every change has an audit record, also if its caller has disconnected, and takes effect on every
-//! replica within a second.
+//! Promise (Admin API): Every change has an audit record with the token's name, and takes effect on every replica within a
+//! second. Also in `tests/acceptance/operator/named_tokens.rs`.
 
 use super::*;
 

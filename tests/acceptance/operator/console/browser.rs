@@ -2,8 +2,7 @@
 //!
 //! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
 //!
-//! Promise (Console): A page works without JavaScript, with the keyboard, from 320 pixels, in light and dark mode, and axe finds
-//! no fault.
+//! Promise (Console): A page works without JavaScript, with the keyboard, from 320 pixels, and axe finds no fault.
 
 use super::*;
 

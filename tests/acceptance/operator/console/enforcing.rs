@@ -1,7 +1,7 @@
 //! What enforcing would break, where signatures are only observed.
 //!
-//! Promise (Console): While signatures are only observed, the overview says how many requests enforcing would reject, and of
-//! which senders.
+//! Promise (Console): While calls are observed, the overview counts what enforcing would reject, and names the senders. Also in
+//! `tests/acceptance/operator/console/truth.rs`.
 
 use super::{
     needs::{shows, swapped},

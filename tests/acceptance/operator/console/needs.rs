@@ -1,7 +1,7 @@
 //! Which consumers need attention, and which no longer do.
 //!
 //! Promise (Console): A consumer leaves the list of those that need attention after an accepted call, or when it is disabled or
-//! enabled; a mistake in some calls only stays for 26 hours. Also in `src/operator/reasons/attention.rs`.
+//! enabled. Also in `src/operator/reasons/attention.rs`.
 
 use super::*;
 

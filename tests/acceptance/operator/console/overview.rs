@@ -1,7 +1,7 @@
 //! The first page: what needs attention, and the charts.
 //!
-//! Promise (Console): The overview says whether the process is ready, and why not, how full the nonce window is, and which
-//! certificate ends soon.
+//! Promise (Console): The overview says whether the process is ready, and why not, the use of the nonce window, and which
+//! certificate ends soon. Also in `tests/acceptance/operator/console/truth.rs`, `src/operator/admin/console/calls/minute.rs`.
 
 use super::*;
 

@@ -1,8 +1,7 @@
 //! Why calls are rejected, and what to tell the developer of their consumer.
 //!
-//! Promise (Console): Rejections of other callers do not replace those of a registered consumer; each says whether a right
-//! signature proves its consumer. Also in `src/telemetry/calls/rejections/tests.rs`.
-//! Promise (Console): In the grace period of a previous secret, wrong signatures are diagnosed under both secrets.
+//! Promise (Console): Rejections of other callers do not replace a consumer's; a grace period has diagnoses under both secrets.
+//! Also in `src/telemetry/calls/rejections/tests.rs`.
 
 use super::{needs::swapped, *};
 

@@ -1,7 +1,4 @@
 //! Access tokens: found, revoked, and in no address.
-//!
-//! Promise (Console): No address of the console contains a whole access token, nor a value that is valid in another session.
-//! Also in `src/operator/admin/console/session.rs`.
 
 use super::*;
 

@@ -1,15 +1,6 @@
 //! Statements of the console under failure: each is true of the state that it is about, and gone when that is.
 //!
-//! Promise (Console): While the API does not answer, the overview says so first; rejections and latency are of the answered
-//! calls. Also in `src/operator/admin/console/calls/minute.rs`.
-//! Promise (Console): Each statement about a record is on its page only while it is true.
-//! Promise (Console): Each kept call has a page with its path, reason, proof, token and base strings, to which every row leads.
-//! Promise (Console): The audit page has the values before and after each change, starts, and changes of the configuration, by
-//! time.
-//! Promise (Console): What enforcing would break is counted while calls are only observed, and a time below an hour is named too
-//! short.
-//! Promise (Flow and pages): A denial names the access that remains, with the button that ends it.
-//! Promise (Console): Failed logins and other requests of browsers have a table of their own, without advice for a developer.
+//! Promise (Console): Each page of a record, a call or a change says only what is true at the time.
 
 use std::sync::{
     Arc,

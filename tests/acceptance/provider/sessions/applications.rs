@@ -1,7 +1,4 @@
 //! The connected applications of a user.
-//!
-//! Promise (Flow and pages): The page of connected applications has one entry for each consumer, which revokes all its tokens
-//! in one transaction. Also in `tests/store_contract/tokens.rs`.
 
 use super::*;
 

@@ -1,8 +1,9 @@
 //! Failed logins, and the pauses that they cause.
 //!
-//! Promise (Flow and pages): Failed logins are limited for each pair of account and address, and for each address; no header,
-//! spelling or other process evades this, and a caller at another address cannot lock a user out. Also in
-//! `tests/acceptance/records/shared_nonces.rs`, `src/provider/login/throttle/tests.rs`.
+//! Promise (Flow and pages): Failed logins are limited by account and address; no caller locks out a user elsewhere or delays
+//! signed calls. Also in `tests/acceptance/records/shared_nonces.rs`, `src/provider/login/throttle/tests.rs`,
+//! `tests/faults/logins.rs`, `src/provider/login/pool.rs`, `tests/acceptance/provider/passwords.rs`,
+//! `tests/acceptance/provider/outside_login.rs`, `src/provider/login/pending_checks.rs`.
 
 use super::*;
 

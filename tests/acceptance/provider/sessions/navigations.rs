@@ -1,7 +1,4 @@
 //! A browser that opens a page of the API without a session, and the way back.
-//!
-//! Promise (Flow and pages): After a login the browser returns only to a path of the service's own origin. Also in
-//! `src/provider/pages/form/return_to.rs`.
 
 use super::*;
 

@@ -1,7 +1,4 @@
 //! The exchange of an access token for one of OAuth 2.
-//!
-//! Promise (Permissions and identity): The exchange gives only permissions of both token and consumer, until the token's
-//! expiry, for a signed POST.
 
 use super::*;
 

@@ -1,7 +1,4 @@
 //! The keys that sign assertions.
-//!
-//! Promise (Permissions and identity): During a change of keys, APIs reject no valid assertion if the new key was published
-//! first.
 
 use super::*;
 

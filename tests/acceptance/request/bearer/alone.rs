@@ -1,8 +1,7 @@
 //! The exchange without a user.
 //!
-//! Promise (Permissions and identity): A consumer without a token gets a Bearer token only if an operation admits its calls,
-//! with the permissions of these operations alone; the token ends within a second with its consumer. Also in
-//! `tests/attacks/exchange.rs`.
+//! Promise (Permissions and identity): The exchange gives only the permissions that the consumer, and its access token, may
+//! use. Also in `tests/attacks/exchange.rs`, `tests/acceptance/request/assertion/exchange.rs`.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
