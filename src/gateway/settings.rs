@@ -10,8 +10,8 @@ use crate::{
 section! {
     /// Scripts of other origins in browsers.
     CorsSettings["service"] {
-        /// Origins whose scripts may make token calls and read rejections (CORS), but no pages. "*" alone is every origin, which
-        /// is safe: no cookie is involved. The API has to respond to preflights of its own paths (operations.preflight).
+        /// Origins whose scripts may make token calls and read rejections (CORS); "*" alone is every origin. For the API's own
+        /// paths see operations.preflight.
         #[serde(default, deserialize_with = "distinct")]
         cors_origins: Vec<CorsOrigin> [else "none": ["https://editor.example"]], reload;
     }
@@ -21,29 +21,27 @@ section! {
     /// Unsigned CORS preflights.
     #[derive(Copy)]
     PreflightSettings["operations"] {
-        /// "forward" sends unsigned CORS preflights to the API, as anonymous, on paths that may be called; only for an API that
-        /// responds to them itself.
+        /// "forward" sends unsigned CORS preflights as anonymous to paths that may be called, for an API that responds to them.
         preflight: Preflight = "reject", reload;
     }
 }
 
 section! {
-    /// The service's path conventions, on protected paths only.
+    /// How the API reads paths; for protected calls only.
     #[derive(Copy)]
     ConventionSettings["paths"] {
-        /// "log" or "enforce" (400, naming the rule) rules that a machine can check.
+        /// "log" or "enforce" (400, naming the rule): conventions for paths that a machine can check.
         policy: Conventions = "off", reload;
     }
 }
 
 section! {
-    /// Decisions for another proxy (nginx auth_request, Traefik, Caddy, HAProxy, Envoy, Apache), which forwards the requests
-    /// itself. See docs/gateways.md.
+    /// Decisions for a proxy that forwards the requests itself. See docs/gateways.md.
     ForwardAuthSettings["forward_auth"] {
-        /// An IP address and a port, or unix:/path.sock, that only this proxy can reach: countersign believes its descriptions.
+        /// An IP address and a port, or unix:/path.sock, for this proxy alone: countersign believes its descriptions.
         listen: Option<ListenAddress> [else "none": "127.0.0.1:8083"], restart;
-        /// The size at which the proxy cuts the bodies of its descriptions (Envoy max_request_bytes, Gateway API maxSize): only
-        /// smaller ones are whole and verified. "0B" ignores all of them.
+        /// The size at which the proxy cuts bodies (Envoy max_request_bytes, Gateway API maxSize): only smaller ones are
+        /// verified. "0B" ignores all.
         #[serde(default, deserialize_with = "optional_size::<0, { 1024 * MIB }, _>")]
         body_bytes: Option<usize> [else "limits.form_bytes": "65535B"], reload;
     }

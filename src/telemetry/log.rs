@@ -125,10 +125,10 @@ section! {
     LogSettings["log"] {
         /// "text" for people, "json" for machines.
         format: LogFormat = "text", restart;
-        /// "off", "error", "warn", "info", "debug" or "trace", also by target: "info,audit=debug". Libraries write nothing
-        /// below "info".
+        /// "off", "error", "warn", "info", "debug" or "trace", also by target: "info,audit=debug". Libraries log from "info"
+        /// up.
         level: LogLevel = "info", reload;
-        /// A line for each request. While the reader of standard error stalls, these lines are dropped first, and counted.
+        /// A line for each request. While standard error stalls, these are dropped first, and counted.
         access: bool = true, reload;
     }
 }

@@ -12,19 +12,18 @@ use crate::{
 };
 
 section! {
-    /// Health, metrics, the admin API and the console: not for the public.
+    /// Health, metrics, admin API and console: not for the public.
     AdminSettings["admin"] {
         /// An IP address and a port, or unix:/path.sock. Loopback, because metrics show who calls.
         listen: ListenAddress = "127.0.0.1:8081", restart;
         /// /healthz and /readyz alone, under any Host, for kubelets and load balancers.
         probe_listen: Option<ListenAddress> [else "none": "0.0.0.0:8082"], restart;
-        /// Names that the Host of a request may have, in addition to addresses, localhost and names under it, such as
-        /// countersign.localhost.
+        /// Further names that the Host may have; addresses, localhost and names under it always count.
         #[serde(deserialize_with = "distinct")] hosts: Vec<ServerName> = [], reload;
-        /// The file of the token that can read and change everything by the admin API and the console: one line, as openssl
-        /// rand -hex 32 makes it, or a line NAME:TOKEN for each operator. See docs/admin-api.md. Read again on SIGHUP.
+        /// The file of the token that can read and change everything, or a line NAME:TOKEN for each operator. See
+        /// docs/admin-api.md. Read again on SIGHUP.
         token_file: Option<PathBuf> [else "none: the admin API and the console are off": "admin.token"], reload;
-        /// The file of a second token, which can only read, or of several with names.
+        /// The same for tokens that can only read.
         read_token_file: Option<PathBuf> [else "none": "admin-read.token"], reload;
     }
 }

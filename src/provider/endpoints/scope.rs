@@ -9,13 +9,13 @@ use crate::{
 };
 
 section! {
-    /// How a consumer says at the request token call, or in the address of the authorization page, which of its permissions it
-    /// wants; otherwise it gets all.
+    /// How a consumer names the permissions that it wants, at the request token call or in the address of the authorization
+    /// page; otherwise it gets all.
     ScopeSettings["scope"] {
-        /// The parameters that name permissions; at most one of them is sent. The realm of the Authorization header and the
-        /// address of the page name permissions too, if the consumer may ask for one of theirs.
+        /// The parameters that name permissions; a request has one of them at most. The realm of the Authorization header and
+        /// the page's address name permissions too, if the consumer may ask for one of theirs.
         #[serde(deserialize_with = "distinct")] names: Vec<ScopeName> = ["scope"], reload;
-        /// The characters that separate the permissions in a value.
+        /// The characters between permissions.
         separators: String = " ,", reload;
     }
 }

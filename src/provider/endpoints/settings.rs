@@ -19,20 +19,19 @@ section! {
         user_id_parameter: String = "user_id", reload;
         /// The same for the user's name.
         screen_name_parameter: String = "screen_name", reload;
-        /// Further facts on the user there: "id", "name" or "display_name", also under another name, as in
-        /// "fullname=display_name". Every consumer that users authorize gets them.
+        /// Further facts on the user there, for every consumer: "id", "name" or "display_name", also under another name, as in
+        /// "fullname=display_name".
         #[serde(deserialize_with = "distinct")] profile: Vec<ProfileParameter> = [], reload;
-        /// The exchange gives out the same token again if the user has allowed the consumer one with the same permissions, and
-        /// half of its life is left. Programs that share the consumer's key then share the token.
+        /// Gives out a token again if the user has allowed the consumer one with the same permissions, and half of its life is
+        /// left. Programs that share the key share it.
         reuse: bool = false, reload;
     }
 }
 
 section! {
-    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068). See
-    /// docs/leaving.md.
+    /// The exchange for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068). See docs/leaving.md.
     ExchangeSettings["exchange"] {
-        /// The recipient: the claim aud. It needs identity.assertion.key_files.
+        /// The claim aud. It needs identity.assertion.key_files.
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
         /// The lifetime of such a token, at most that of the token that signs.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] ttl: Duration = "15m", reload;
@@ -43,10 +42,10 @@ section! {
     /// The limits on tokens.
     #[derive(Copy)]
     TokenLimitSettings["limits"] {
-        /// Request tokens of one consumer that can still be exchanged; 429 past it.
+        /// Unused request tokens of one consumer; 429 past it.
         request_tokens_per_consumer: NonZeroU32 = 10_000, reload;
-        /// Access tokens that one user allows one consumer; past it those that were unused for longest end. Issued and imported
-        /// ones do not count.
+        /// Access tokens that one user allows one consumer; past it those unused for longest end. Issued and imported ones do
+        /// not count.
         tokens_per_user: Option<NonZeroU32> [else "none": 10], reload;
     }
 }

@@ -16,26 +16,26 @@ use crate::{
 section! {
     /// The login of users.
     PasswordCheckSettings["login"] {
-        /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url; "header": a trusted proxy
-        /// in front has authenticated the user.
+        /// "local": accounts of the store (argon2id); "http": login.url checks passwords; "header": a trusted proxy
+        /// authenticates users.
         backend: LoginMethod = "local", restart;
-        /// The URL that checks them; its response has the user's id. https unless its host is loopback.
+        /// The URL that checks them, and responds with the user's id. https unless its host is loopback.
         url: Option<EndpointUrl> [else "none": "https://accounts.example.com/check"], restart;
         /// The format of name and password there: "form" or "json".
         request: Encoding = "form", restart;
-        /// The name of the field that has the user name.
+        /// The field of the user name.
         username_field: String = "username", restart;
-        /// The name of the field that has the password.
+        /// The field of the password.
         password_field: String = "password", restart;
-        /// The user's id in the JSON object of the response, a text or a whole number; "user.id" is in an inner object.
+        /// The user's id in the response's JSON object, a text or a whole number; "user.id" is in an inner object.
         id_field: String = "id", restart;
-        /// The user's name there. Without it the id is the name.
+        /// The user's name there, else the id.
         name_field: String = "name", restart;
-        /// The name there that pages show.
+        /// The name that pages show.
         display_name_field: String = "display_name", restart;
-        /// A member that must be true there, for an endpoint that responds 200 with an id to wrong passwords too.
+        /// A member that must be true there, for an endpoint that responds 200 with an id to wrong passwords.
         success_field: Option<String> [else "none": "success"], restart;
-        /// The time a login may take there, all in all.
+        /// Time for a login there, all in all.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "5s", restart;
         /// The authorities to trust there, PEM.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "accounts-ca.pem"], restart;
@@ -45,11 +45,11 @@ section! {
 section! {
     /// Logged-in users.
     LoginSettings["login"] {
-        /// The field in which a proxy in front names the user's id, on every request to pages and operations of users. It counts
-        /// only from listen.trusted_proxies; the proxy must drop a caller's own field.
+        /// The field in which a proxy of listen.trusted_proxies names the user's id, on every request to pages and operations
+        /// of users. The proxy must drop a caller's own.
         #[serde(default, deserialize_with = "optional")]
         user_header: Option<HeaderName> [else "none": "X-Auth-Request-User"], reload;
-        /// The field with the name that pages show.
+        /// The field of the name that pages show.
         #[serde(default, deserialize_with = "optional")]
         display_name_header: Option<HeaderName> [else "none": "X-Auth-Request-Preferred-Username"], reload;
         /// The time a browser stays logged in.

@@ -26,18 +26,18 @@ pub const DEMANDS: [(&str, &str); 3] = [
 section! {
     /// The authorization page.
     AuthorizePageSettings["service"] {
-        /// Further names of the parameters oauth_token and oauth_consumer_key in the URL of the authorization page, each with
-        /// the name of the parameter.
+        /// Further names of oauth_token and oauth_consumer_key in the URL of the authorization page, each with the name of the
+        /// parameter.
         page_parameters: PageParameters = {}, reload;
     }
 }
 
 section! {
-    /// The question to users whether a consumer may act for them.
+    /// The question whether a consumer may act for a user.
     #[derive(Copy)]
     ConsentSettings["consent"] {
-        /// "never": asked each time; "same": a logged-in user who has a valid token of the consumer with the same permissions
-        /// or more is not asked again. docs/pages.md has the exceptions.
+        /// "never": asked each time; "same": not again, if the logged-in user has a valid token of the consumer with the same
+        /// permissions or more. docs/pages.md has the exceptions.
         remember: Remember = "never", reload;
     }
 }
@@ -71,17 +71,17 @@ pub enum RegistrationMode {
 choices! { RegistrationMode }
 
 section! {
-    /// Consumers that users ask for on a page (mode=register); see docs/registration.md.
+    /// Consumers that users ask for on a page (mode=register). See docs/registration.md.
     #[derive(Copy)]
     RegistrationSettings["registration"] {
         /// "approval": an operator decides on each. "open": one works at once, unless it asks for a sensitive permission.
-        /// "closed": there is no such page.
+        /// "closed": no such page.
         mode: RegistrationMode = "closed", reload;
-        /// The consumers that one user has at once, and asks for within 24 hours.
+        /// Consumers of one user at once, and asked for within 24 hours.
         per_user: NonZeroU32 = 5, reload;
-        /// The consumers that all users together ask for within 24 hours.
+        /// Consumers that all users ask for within 24 hours.
         per_day: NonZeroU32 = 100, reload;
-        /// A user gets an access token of a consumer of their own that works, for themselves and without the consent page.
+        /// The owner of a working consumer gets an access token for themselves, without the consent page.
         own_token: bool = false, reload;
     }
 }

@@ -17,11 +17,11 @@ section! {
     PagesSettings["pages"] {
         /// The name of the service.
         name: Option<String> [else "service.realm": "Example Photos"], reload;
-        /// An image above every page: SVG, PNG, JPEG or WebP, 256 KiB at most. It is 48 pixels high.
+        /// An image above every page, 48 pixels high: SVG, PNG, JPEG or WebP, 256 KiB at most.
         logo: Option<PathBuf> [else "none: the first letter of the name, on the consent page": "logo.svg"], reload;
         /// The same for browsers that prefer dark pages.
         logo_dark: Option<PathBuf> [else "logo": "logo-dark.svg"], reload;
-        /// The colour of buttons and links. Pages show another shade of it if its contrast would be too low.
+        /// The colour of buttons and links; of another shade if the contrast would be too low.
         accent: Option<Colour> [else "blue": "#1740b4"], reload;
         /// The same for browsers that prefer dark pages.
         accent_dark: Option<Colour> [else "a lighter shade of accent": "#9ab8ff"], reload;
@@ -29,20 +29,19 @@ section! {
         background: Option<Colour> [else "light grey": "#f3f4f7"], reload;
         /// The same for browsers that prefer dark pages.
         background_dark: Option<Colour> [else "nearly black": "#12151b"], reload;
-        /// A style sheet that comes after the built-in one, 256 KiB at most. It can load no font and no image.
+        /// A style sheet after the built-in one, 256 KiB at most. It can load no font and no image.
         stylesheet: Option<PathBuf> [else "none": "pages.css"], reload;
-        /// The terms of use; every page links to them.
+        /// The terms of use, to which every page links.
         terms_url: Option<WebUrl> [else "none": "https://example.com/terms"], reload;
-        /// The page on users' data; every page links there.
+        /// The page on users' data, to which every page links.
         privacy_url: Option<WebUrl> [else "none": "https://example.com/privacy"], reload;
-        /// A page with help; every page links there.
+        /// Help, to which every page links.
         help_url: Option<WebUrl> [else "none": "https://example.com/help"], reload;
-        /// The page on which users replace a forgotten password; the login page links there.
+        /// The page for a forgotten password, to which the login page links.
         recovery_url: Option<WebUrl> [else "none": "https://example.com/forgot"], reload;
-        /// The language of the texts of `[[permission]]` below. Screen readers use it on pages in another language.
+        /// The language of the texts of `[[permission]]`, for screen readers.
         permission_language: Option<Language> [else "not known": "en"], reload;
-        /// A directory of Fluent files named after languages, such as fr.ftl: each replaces messages of its language, or adds
-        /// the language. See docs/pages.md.
+        /// A directory of Fluent files such as fr.ftl, which replace messages of their language, or add it. See docs/pages.md.
         messages: Option<PathBuf> [else "the built-in languages": "messages"], reload;
     }
 }
@@ -53,8 +52,7 @@ section! {
     ResponseSettings["service"] {
         /// The realm in WWW-Authenticate.
         realm: String = "countersign", reload;
-        /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings.
-        /// Rejections link there: docs/pages.md.
+        /// The page on errors to which rejections link, with the headings of docs/errors.md. See docs/pages.md.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
     }
 }

@@ -57,19 +57,18 @@ const NEGATIVE_TTL: &str = "\"5s\"";
 const STALE_IF_ERROR: &str = "\"10s\"";
 
 section! {
-    /// The cache in front of the store: consumers and tokens ready for use.
+    /// Consumers and tokens in memory.
     #[derive(Copy)]
     CacheSettings["cache"] {
-        /// The maximum of consumers, and that of tokens. A consumer and a token take about 2 KB together.
+        /// The maximum of consumers, and of tokens. One of each takes about 2 KB together.
         max_entries: u64 [default MAX_ENTRIES], restart;
-        /// The time to use one without asking the store again; revocations made through countersign arrive within a second
-        /// regardless.
+        /// Time to use one without asking the store; revocations made through countersign arrive within a second.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
         ttl: Duration [default TTL], restart;
-        /// The time an unknown name is cached as unknown.
+        /// Time for which an unknown name stays unknown.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
         negative_ttl: Duration [default NEGATIVE_TTL], restart;
-        /// The time a credential may still be used after the store last answered, also beyond ttl; at least 2s. A revocation
+        /// Time for which a credential may be used after the store last answered, also beyond ttl; at least 2s. Revocations
         /// cannot arrive then.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")]
         stale_if_error: Duration [default STALE_IF_ERROR], restart;

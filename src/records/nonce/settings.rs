@@ -9,20 +9,18 @@ use crate::{
 };
 
 section! {
-    /// The memory of used nonces, by which a replayed request is rejected.
+    /// Used nonces, by which a replayed request is rejected.
     NonceSettings["nonce"] {
-        /// "local": this process alone; "shared": in the store or in nonce.url, for several replicas.
+        /// "local": this process alone; "shared": in the store or nonce.url, for replicas.
         scope: Option<NonceScope> [else "local with sqlite, else shared": "local"], restart;
-        /// A Redis or Valkey for shared nonces, beside store.backend = "postgres": redis://, rediss:// for TLS,
-        /// redis+sentinel:// or redis+cluster://. See docs/stores.md.
+        /// A Redis or Valkey for shared nonces, beside "postgres": redis://, rediss:// for TLS, redis+sentinel:// or
+        /// redis+cluster://. See docs/stores.md.
         url: Option<StoreUrl> [else "none": "redis://nonces.internal"], restart;
-        /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and
-        /// 16 on the disk.
+        /// Past it signed requests get 503; no valid nonce is forgotten. 10 to 25 bytes each in memory, and 16 on the disk.
         max_entries: NonZeroU64 = 50_000_000, restart;
-        /// The path of the nonce log, for restarts. One process at a time.
+        /// The nonce log, of one process at a time.
         path: Option<DataPath> [else "beside the SQLite file": "countersign.db.nonces"], restart;
-        /// When used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until no earlier
-        /// request could be replayed, or "accept" them at once.
+        /// After a loss of nonces: "refuse" signed requests until no earlier one could be replayed, or "accept" them at once.
         on_lost: OnLost = "refuse", reload;
     }
 }

@@ -21,29 +21,29 @@ use crate::{
 section! {
     /// The storage of consumers, users and tokens.
     StoreSettings["store"] {
-        /// "sqlite": one file. "postgres": a server of PostgreSQL, which other machines can share.
+        /// "sqlite": one file. "postgres": a server, which other machines can share.
         backend: StoreBackend = "sqlite", restart;
-        /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is
-        /// encrypted and the certificate checked unless the server is on this machine. See docs/stores.md.
+        /// The path of the file, or "postgres://USER:PASSWORD@HOST/DATABASE", encrypted and with the certificate checked unless
+        /// on this machine. See docs/stores.md.
         url: StoreUrl = "countersign.db", restart;
-        /// The file of a 32-byte key that encrypts secrets at rest, or a list: the first key encrypts, all decrypt, and
-        /// countersign rekey encrypts everything again.
+        /// The file of a 32-byte key that encrypts secrets at rest, or a list: the first encrypts, all decrypt, and countersign
+        /// rekey encrypts everything again.
         #[serde(default, deserialize_with = "distinct")]
         encryption_key_file: Vec<PathBuf> [else "none": "store.key"], restart;
     }
 }
 
 section! {
-    /// Consumers and access tokens that an application of yours keeps, looked up at its URL if they are not registered here.
-    /// See docs/lookup.md.
+    /// Consumers and access tokens of your application, looked up at its URL if they are not registered here. See
+    /// docs/lookup.md.
     #[derive(Default)]
     LookupSettings["store.lookup"] {
-        /// The URL to which a consumer key or a token is posted, or "unix:" with the path of a socket, a colon and the path of
-        /// the URL. https unless its host is loopback.
+        /// The URL to which a consumer key or a token is posted, or "unix:" with the path of a socket, a colon and the URL's
+        /// path. https unless its host is loopback.
         url: Option<EndpointUrl> [else "none": "http://127.0.0.1:9000/internal/oauth"], restart;
-        /// The file of the secret that is sent with each request, in Authorization after "Bearer".
+        /// The file of the secret that each request has, in Authorization after "Bearer".
         secret_file: Option<PathBuf> [else "none": "lookup.secret"], restart;
-        /// The time a record may take there, all in all. Then its call gets 503.
+        /// Time for a record, all in all; then its call gets 503.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "2s", restart;
         /// The authorities to trust there, PEM.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "shop-ca.pem"], restart;
@@ -58,8 +58,7 @@ section! {
     /// The removal of tokens.
     #[derive(Copy)]
     EndedTokenSettings["tokens"] {
-        /// Access tokens are removed from the store this long after they expired or were revoked. Their calls stay rejected.
-        /// See docs/operating.md.
+        /// Access tokens are removed this long after they ended. Their calls stay rejected. See docs/operating.md.
         #[serde(deserialize_with = "duration::<DAY, LONGEST, _>")] keep_expired: Duration = "30d", restart;
     }
 }

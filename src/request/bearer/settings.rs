@@ -13,7 +13,7 @@ use crate::{
 };
 
 section! {
-    /// OAuth 2 at the same door: calls with a Bearer token are treated as signed ones. See docs/bearer.md.
+    /// Calls with a Bearer token, treated as signed ones. See docs/bearer.md.
     #[derive(Copy)]
     BearerSettings["bearer"] {
         /// Accepts the tokens that the exchange gives out.
@@ -24,45 +24,40 @@ section! {
 section! {
     /// An OAuth 2 server whose access tokens are accepted.
     IssuerSettings["bearer.issuer", list] {
-        /// Its name: the claim iss of its tokens, byte for byte.
+        /// The claim iss of its tokens, byte for byte.
         issuer: ClaimText [required: "https://login.example.com"], reload;
-        /// The names of this API there: each token has one of them in its claim aud.
+        /// The names of this API: each token has one in its claim aud.
         #[serde(deserialize_with = "filled")] audience: Vec<ClaimText> [required: ["https://api.example.com"]], reload;
-        /// The URL of its public keys, a JWK set of at most 64 KiB. https unless its host is loopback.
+        /// Its public keys, a JWK set of at most 64 KiB. https unless its host is loopback.
         jwks_url: Option<EndpointUrl> [else "none": "https://login.example.com/jwks.json"], reload;
-        /// A file of its public keys, a JWK set. Read again on SIGHUP.
+        /// The same from a file. Read again on SIGHUP.
         jwks_file: Option<PathBuf> [else "none": "issuer.jwks"], reload;
-        /// The URL that says what a token is (RFC 7662), for tokens that are not JWTs. One issuer at most has it.
+        /// The URL for tokens that are not JWTs (RFC 7662), of one issuer at most.
         introspection_url: Option<EndpointUrl> [else "none": "https://login.example.com/introspect"], reload;
-        /// false: a token counts for this API although the response about it names no audience (aud). Then every token of the
-        /// issuer does.
+        /// false: every token of the issuer counts, although the response about it names no audience (aud).
         audience_required: bool = true, reload;
-        /// The name by which this program is a client there.
+        /// The name of countersign as a client there.
         client_id: Option<ClaimText> [else "none": "api-gateway"], reload;
-        /// The file of its secret.
+        /// The file of the client's secret.
         client_secret_file: Option<PathBuf> [else "none": "issuer.secret"], reload;
         /// The authorities to trust there, PEM.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "issuer-ca.pem"], reload;
-        /// The time that a request there may take, all in all.
+        /// Time for a request there, all in all.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "2s", reload;
-        /// The accepted algorithms. There are no symmetric ones, and never "none".
+        /// Accepted algorithms, never "none" or a symmetric one.
         #[serde(deserialize_with = "filled")] algorithms: Vec<TokenAlgorithm> = ["RS256", "ES256", "EdDSA"], reload;
-        /// The accepted types: the member typ of the head. "at+jwt" is that of RFC 9068; servers that do not follow it write
-        /// "JWT".
+        /// Accepted types, the member typ of the head: "at+jwt" (RFC 9068), "JWT" of other servers.
         #[serde(deserialize_with = "filled")] token_types: Vec<ClaimText> = ["at+jwt"], reload;
-        /// The claim that has the key of the consumer, which is registered here.
+        /// The claim with the key of a registered consumer.
         consumer_claim: ClaimText = "client_id", reload;
-        /// The claim that has the id of the user. Without it, or with the consumer's key, the call is the consumer's own
+        /// The claim with the user's id. Without it, or with the consumer's key, the call is the consumer's own
         /// ("application").
         user_claim: ClaimText = "sub", reload;
-        /// The claim that only the tokens of users have, such as "sid"; "name=value" for its value. A token without it is the
-        /// consumer's own, or rejected.
+        /// The claim that only users' tokens have, or "name=value". A token without it is the consumer's own, or rejected.
         user_mark: Option<ClaimMark> [else "none: each user_claim that is not the client's is a user": "sid"], reload;
-        /// The claim that only the tokens of clients without a user have, such as "idtyp=app". Such a token is the consumer's
-        /// own.
+        /// The claim that only tokens without a user have. Such a token is the consumer's own.
         client_mark: Option<ClaimMark> [else "none": "idtyp=app"], reload;
-        /// The claim that has the permissions: a text with spaces between them, or a list. Permissions that the consumer does
-        /// not have do not count.
+        /// The claim with the permissions, a text or a list, without those that the consumer lacks.
         permissions_claim: ClaimText = "scope", reload;
     }
 }

@@ -50,28 +50,27 @@ const DROP_HEADERS: &str = r#"["X-Original-*", "X-Rewrite-URL", "X-HTTP-Method",
     "X-ARR-*"]"#;
 
 section! {
-    /// The API. One process serves one API; run several processes on one store for several APIs.
+    /// The API. Several APIs need a process each, which may share a store.
     UpstreamSettings["upstream"] {
-        /// http://, https:// or unix:/path.sock; a path goes before that of each request. It may be absent if
-        /// forward_auth.listen is set: then countersign forwards nothing.
+        /// http://, https:// or unix:/path.sock, with a path or without. Without the key nothing is forwarded;
+        /// forward_auth.listen must then be set.
         api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000", unless "forward_auth.listen"], reload;
-        /// The time for which the last good addresses of its host serve while the name cannot be resolved.
+        /// Time for which the last good addresses of its host serve while the name cannot be resolved.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_addresses: Duration = "60s", reload;
         /// Time to connect, for the addresses of the host together.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
         /// Time from the request's end to the response's head.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
-        /// The time for which the API may be silent after the head of a response, such as between the events of a stream. Then
-        /// the response ends, with the verdict gateway_timeout.
+        /// Time for which the API may be silent in a response, which then ends with the verdict gateway_timeout.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] silence_timeout: Duration = "5m", reload;
-        /// The time to keep an unused connection: less than the API's own.
+        /// Time to keep an unused connection: less than the API's own.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
-        /// The age at which an unused connection is closed, less up to a tenth, so that another address of the host takes effect.
-        /// A connection over HTTP/2 then gets no further requests.
+        /// Age at which an unused connection is closed, less up to a tenth, or gets no further requests (HTTP/2), so that a new
+        /// address takes effect.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] max_age: Duration = "10m", reload;
-        /// Maximum of unused connections in each worker.
+        /// Unused connections of each worker, at most.
         max_idle: u32 = 128, reload;
-        /// Fields of a response of the API over HTTP/1.1; 502 past it. At 100 or less a request takes about 1 % less CPU time.
+        /// Fields of a response over HTTP/1.1; 502 past it. At 100 or less a request takes about 1 % less CPU time.
         #[serde(deserialize_with = "count::<10_000, _>")] response_fields: NonZeroU32 = 200, reload;
         /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
         http2: bool = false, reload;
@@ -80,13 +79,12 @@ section! {
         header_case: HeaderCase = "title", reload;
         /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
         host: UpstreamHost = "public", reload;
-        /// Sets X-Forwarded-For, -Proto and -Host, and X-Forwarded-Prefix if the prefix of a public URL was taken off and
-        /// api_url has no path.
+        /// Sets X-Forwarded-For, -Proto and -Host, and X-Forwarded-Prefix if a prefix was stripped and api_url has no path.
         forwarded: bool = true, reload;
-        /// Header fields of callers that are dropped, in every spelling that an API may take for them: they could make it undo
-        /// the decision, or believe an identity, an address or a certificate. "*" at the end matches any rest. A list replaces
-        /// the default one; "default" in it stands for that. If a trusted proxy in front sets one of these for the API, write a
-        /// list without it.
+        /// Header fields of callers that are dropped, in every spelling that an API may take for them: they could undo the
+        /// decision, or claim an identity, an address or a certificate. "*" at the end matches any rest. A list replaces the
+        /// default one (config.example.toml), which "default" in it includes. If a trusted proxy sets one of these for the API,
+        /// write a list without it.
         drop_headers: DroppedHeaders [default DROP_HEADERS], reload;
     }
 }
@@ -94,7 +92,7 @@ section! {
 section! {
     /// TLS to an https:// API. Read again on SIGHUP and when a file changes.
     UpstreamTlsSettings["upstream.tls"] {
-        /// The authorities to trust, PEM, and certificates of the API itself, whose name is not compared then.
+        /// Authorities to trust, PEM, and certificates of the API itself, whose name is not compared.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "api-ca.pem"], reload;
         /// Our own certificate, PEM, for an API that demands one.
         certificate: Option<PathBuf> [else "none": "client.pem"], reload;

@@ -24,7 +24,7 @@ use crate::{
 };
 
 section! {
-    /// The fields that identify the caller to the API. Fields of these names that a caller sends are dropped.
+    /// The fields that identify the caller to the API. A caller's own fields of these names are dropped.
     IdentitySettings["identity"] {
         /// The user's id.
         #[serde(deserialize_with = "text")] user_header: HeaderName = "X-Auth-User", reload;
@@ -34,29 +34,27 @@ section! {
         #[serde(deserialize_with = "text")] permissions_header: HeaderName = "X-Auth-Permissions", reload;
         /// "consumer", "application", "user" or "anonymous"; always sent.
         #[serde(deserialize_with = "text")] kind_header: HeaderName = "X-Auth-Kind", reload;
-        /// The spelling of keys and ids in these fields. "none": as they are, limited to visible ASCII characters other than " ,
-        /// ; and \\. "percent": percent-encoded as UTF-8 (RFC 3986), as My%20School%202026, with any character but controls; the
-        /// API has to decode them.
+        /// The spelling of keys and ids there. "none": visible ASCII other than " , ; and \\. "percent": percent-encoded UTF-8
+        /// (RFC 3986), as My%20School%202026, with any character but controls; the API has to decode it.
         encoding: NameEncoding = "none", restart;
-        /// Lets the oauth_ credentials go on to the API untouched, for one that verifies them itself.
+        /// Forwards the oauth_ credentials untouched, for an API that verifies them itself.
         forward_authorization: Option<bool> [else "false; true where service.role is \"guard\"": true], reload;
     }
 }
 
 section! {
-    /// A JWT that tells the API who calls; see docs/assertion.md.
+    /// A JWT that names the caller to the API. See docs/assertion.md.
     AssertionSettings["identity.assertion"] {
-        /// The field that has it. A caller's own is dropped, as are the names above.
+        /// The field that has it. A caller's own is dropped.
         #[serde(default, deserialize_with = "optional")] header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;
-        /// Files with a private key each, PEM, such as Ed25519. The first signs; the public keys of all are published.
-        /// docs/assertion.md says where, and how to change a key. Read again on SIGHUP.
+        /// Files with a private key each, PEM. The first signs; the public keys of all are published. Read again on SIGHUP.
         #[serde(default, deserialize_with = "distinct")] key_files: Vec<PathBuf> [else "none": ["assertion.pem"]], reload;
-        /// The recipient: the claim aud, which the API has to check. Required where upstream.api_url is a Unix socket or absent.
+        /// The claim aud, which the API has to check. Required where upstream.api_url is a Unix socket or absent.
         audience: Option<String> [else "the origin of upstream.api_url": "https://api.internal"], reload;
         /// The lifetime of a JWT.
         #[serde(deserialize_with = "seconds::<DAY, _>")] ttl: Duration = "60s", reload;
-        /// "request": each is signed for the method and the URL of one request; "none": one serves a token for half its life,
-        /// which costs less.
+        /// "request": one for the method and the URL of each request; "none": one serves a token for half its life, which costs
+        /// less.
         bind: Bind = "request", reload;
     }
 }

@@ -11,10 +11,10 @@ use crate::{
 section! {
     /// The proxies in front.
     ProxySettings["listen"] {
-        /// Networks whose forwarded fields count: callers can send these fields too.
+        /// Networks whose forwarded fields count.
         #[serde(deserialize_with = "distinct")] trusted_proxies: Vec<IpNet> = [], reload;
         /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The
-        /// other family is dropped from every caller.
+        /// other family is always dropped.
         forwarded: ForwardedFamily = "x-forwarded", reload;
     }
 }
@@ -24,17 +24,15 @@ section! {
     ServiceSettings["service"] {
         /// The public origin of the token endpoints and pages. https unless its host is loopback.
         base_url: Option<Origin> [else "the listener, if it is loopback": "https://auth.example.com"], reload;
-        /// Lets base_url be http on a host that is not loopback: passwords and cookies then cross the network in clear.
+        /// Lets base_url be http on another host than loopback: passwords and cookies then cross the network in clear.
         allow_http: bool = false, reload;
-        /// The URLs, a path prefix allowed, for which consumers sign protected calls. The signature's origin is taken from here,
-        /// never from the request.
+        /// The URLs, with a path prefix or without, for which consumers sign protected calls. The signature's origin is taken
+        /// from here, never from the request.
         #[serde(default, deserialize_with = "filled")]
         public_api_urls: Vec<HttpUrl> [else "[service.base_url]": ["https://api.example.com"]], reload;
-        /// The treatment of such a prefix: "strip" (not forwarded), "keep", or "restore" (a proxy in front removed it: put back
-        /// for the signature only).
+        /// Such a prefix: "strip", "keep", or "restore" (a proxy in front removed it: put back for the signature only).
         prefix: PrefixMode = "strip", reload;
-        /// Further origins on which browsers find the pages. A flow stays on the one on which it began, and each has sessions of
-        /// its own. Token calls are under base_url alone.
+        /// Further origins of the pages, each with its own sessions and flows. Token calls are under base_url alone.
         #[serde(default, deserialize_with = "distinct")]
         page_urls: Vec<Origin> [else "none": ["https://www.example.com"]], reload;
     }

@@ -24,7 +24,7 @@ section! {
     /// The limit on the requests of one consumer.
     #[derive(Copy)]
     RateSettings["limits"] {
-        /// Requests of one consumer, token calls included; 429 past it. A consumer can have a rate of its own.
+        /// Requests and token calls of a consumer, which can have a rate of its own; 429 past it.
         requests_per_consumer: Option<Rate> [else "no limit": "100 per 1s"], reload;
     }
 }

@@ -35,59 +35,55 @@ use crate::{
 section! {
     /// Settings of all operations.
     UnlistedSettings["operations"] {
-        /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous";
-        /// "nobody" is the empty list.
+        /// Callers allowed on paths in no `[[operation]]`: a list of the kinds of access, or "nobody".
         unlisted: Option<Unlisted> [else "consumer, application and anonymous where service.role is \"guard\"; else consumer while there is no [[operation]], else \"nobody\"": ["consumer", "application"]], reload;
-        /// The status of a call that is not permitted: 404 hides whether the path exists.
+        /// Status of a call without permission: 404 hides whether the path exists.
         forbidden_status: u16 = 404, reload;
     }
 }
 
 section! {
-    /// One protected operation. The most specific pattern wins; a listed path with an unlisted method is 405.
+    /// A protected operation. The most specific pattern wins; another method of a listed path gets 405.
     OperationSettings["operation", list] {
-        /// {name} is one segment, {*rest} is the rest, which may end in a slash. /members/ is another path than /members;
-        /// /members/{*rest} matches only the first. A path that differs from a narrower pattern in nothing else is rejected
-        /// (paths.similar).
+        /// {name} is one segment, {*rest} the rest, which may end in a slash. /members/ is another path than /members;
+        /// /members/{*rest} matches only the first. For similar paths see paths.similar.
         path: PathPattern [required: "/members/{id}"], reload;
         /// GET covers HEAD.
         #[serde(default, deserialize_with = "filled")] methods: Vec<Method> [else "every method": ["GET"]], reload;
         /// The token and the consumer must both have it.
         #[serde(default, deserialize_with = "optional")]
         permission: Option<Permission> [else "none is needed": "members.read"], reload;
-        /// Callers allowed: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in
-        /// directly), "anonymous".
+        /// Callers allowed: "consumer" (with an access token), "application" (without one), "user" (logged in directly),
+        /// "anonymous".
         #[serde(deserialize_with = "filled")] access: Vec<CallerKind> = ["consumer"], reload;
-        /// Networks from which it may be called, by every kind of caller; checked after the credentials. From a trusted proxy the
-        /// address that it reports counts; without one the call is rejected.
+        /// Networks of every kind of caller, checked after the credentials. From a trusted proxy the address that it reports
+        /// counts; without one the call is rejected.
         #[serde(default, deserialize_with = "filled")] from: Vec<IpNet> [else "everywhere": ["10.0.0.0/8"]], reload;
-        /// "enforce" or "observe" for this operation alone.
+        /// "enforce" or "observe" here.
         enforcement: Option<Enforcement> [else "signature.enforcement": "observe"], reload;
-        /// Protocols that it may switch to: "websocket".
+        /// Protocols to switch to: "websocket".
         #[serde(default, deserialize_with = "filled")]
         upgrade: Vec<UpgradeProtocol> [else "none": ["websocket"]], reload;
-        /// "required": a body that is not a form needs oauth_body_hash, else it is not signed. A consumer can have the same.
+        /// "required": a body that is not a form needs oauth_body_hash, else it is not signed. Also a setting of a consumer.
         body_hash: BodyHash = "optional", reload;
-        /// The error that a consumer's clock may have here, either way, such as "90m" for LTI launches. Nonces are kept for twice
-        /// the longest of these windows.
+        /// The error that a consumer's clock may have here, either way. Nonces are kept for twice the longest of these windows.
         #[serde(default, deserialize_with = "optional_seconds::<DAY, _>")]
         timestamp_window: Option<Duration> [else "signature.timestamp_window": "90m"], reload;
-        /// Time from the request's end to the response's head here, such as "10m" for long polls.
+        /// The same here, for long polls.
         #[serde(default, deserialize_with = "optional_duration::<1, LONGEST, _>")]
         response_timeout: Option<Duration> [else "upstream.response_timeout": "10m"], reload;
-        /// The time for which the API may send nothing of a response here, such as "1h" for a stream of rare events.
+        /// The same here, for a stream of rare events.
         #[serde(default, deserialize_with = "optional_duration::<1, LONGEST, _>")]
         silence_timeout: Option<Duration> [else "upstream.silence_timeout": "1h"], reload;
-        /// Lets the oauth_ credentials of this operation's calls go on to the API, or not.
+        /// The same here.
         forward_authorization: Option<bool> [else "identity.forward_authorization": true], reload;
         /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own
-        /// fields of these names are dropped on every path. docs/receiving.md says which are left out.
+        /// are dropped everywhere. See docs/receiving.md.
         headers: ParameterHeaders = {}, reload;
-        /// true: browsers post their forms here, as for an LTI launch, and the user of a failed one gets a page. See
-        /// docs/lti.md.
+        /// true: browsers post forms here (LTI), and the user of a failed launch gets a page. See docs/lti.md.
         launch: bool = false, reload;
-        /// The sites that may show the page of a failed launch in a frame. A rejected launch with a right signature goes back
-        /// to its launch_presentation_return_url, if that is on one of them.
+        /// Sites that may frame the page of a failed launch. A failed launch with a right signature goes back to its
+        /// launch_presentation_return_url there.
         #[serde(default, deserialize_with = "filled")]
         framed_by: Vec<FrameAncestor> [else "none: no site may frame it, and it goes back nowhere": ["https://lms.example", "https://*.lms.example"]], reload;
     }
@@ -97,20 +93,18 @@ section! {
     /// Paths that an API may take for others, where there are operations.
     #[derive(Copy)]
     PathSettings["paths"] {
-        /// The treatment of a call that an API may read as one of a more specific pattern: by letter case, white space or a dot
-        /// at the end of a segment, a slash or an extension at the end of the path, the name of a script of PHP or CGI before
-        /// it, or a parameter _method or X-HTTP-Method-Override. "reject" rejects it; to permit /list.json or /index.php/list,
-        /// list it beside /list. "wider" treats it as what it matches, for an API that compares paths exactly and ignores these
-        /// parameters.
+        /// A call that an API may read as one of a more specific pattern: by letter case, white space, a dot, a slash, an
+        /// extension, the name of a script, or a parameter _method or X-HTTP-Method-Override. "reject" rejects it, unless it is
+        /// listed too. "wider" treats it as what it matches, for an API that compares paths exactly and ignores these
+        /// parameters. See docs/setup.md.
         similar: Similar = "reject", reload;
-        /// %2F, %5C, %25 and %3B in a path: "reject" or, for an API that splits a path at its slashes before it decodes it,
-        /// once, "data". With "data", here and below, a path is still rejected if another reading of it has a dot segment, or
-        /// asks more of the caller (unless similar is "wider"). See docs/setup.md.
+        /// %2F, %5C, %25 and %3B in a path: "reject" or, for an API that splits a path before it decodes it, once, "data". With
+        /// "data", here and below, another reading with a dot segment is still rejected, or one that asks more of the caller
+        /// (unless similar is "wider"). See docs/setup.md.
         encoded: Ambiguous = "reject", reload;
-        /// A ; in a path, with the rest of its segment: "reject" or, for an API that takes it for a part of the segment,
-        /// "data".
+        /// A ; in a path: "reject" or, for an API that takes it for a part of the segment, "data".
         parameters: Ambiguous = "reject", reload;
-        /// Two slashes in succession: "reject" or, for an API that takes nothing between them for a segment, "data".
+        /// Two slashes: "reject" or, for an API that sees an empty segment there, "data".
         empty_segments: Ambiguous = "reject", reload;
     }
 }

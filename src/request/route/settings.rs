@@ -11,19 +11,18 @@ use crate::base::settings::{choices, distinct, section, texts};
 section! {
     /// The paths of the token calls and of the pages.
     FlowSettings["service"] {
-        /// "provider": the login, the consent and the token calls are here, and the API reads who calls. "guard": the API stays
-        /// the provider, keeps its own check and gets every credential as it came. See docs/guard.md.
+        /// "provider": the login, the consent and the token calls are here. "guard": the API stays the provider, keeps its own
+        /// check and gets every credential as it came. See docs/guard.md.
         role: Role = "provider", reload;
         /// The path of the token endpoint, under base_url only.
         path: String = "/service.oauth", reload;
         /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client
         /// libraries expect.
         aliases: bool = true, reload;
-        /// Who responds at these paths and the further ones: "here", or "api", whose own flow then continues. Requests to it
-        /// are forwarded with any signature, unless an operation lists the path.
+        /// Who responds at these paths and the further ones: "here", or "api". Requests to the API's flow are forwarded with
+        /// any signature, unless an operation lists the path.
         flow: Option<FlowAt> [else "\"here\"; \"api\" where service.role is \"guard\", or signature.enforcement is \"observe\" and the API has the host of base_url": "here"], reload;
-        /// Further paths of the request token call, under base_url. An entry may have a required query, beside which other
-        /// parameters may stand; other requests to its path go to the API.
+        /// Further paths of the request token call, under base_url. An entry may require a query.
         #[serde(default, deserialize_with = "distinct")]
         request_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/initiate"]], reload;
         /// Further paths of the authorization page.

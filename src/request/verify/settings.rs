@@ -18,20 +18,20 @@ section! {
     /// Rules for signatures.
     #[derive(Copy)]
     SignatureSettings["signature"] {
-        /// Accepted methods. PLAINTEXT is left out: it sends the secrets themselves.
+        /// Accepted methods. PLAINTEXT, which sends the secrets themselves, has to be added.
         #[serde(deserialize_with = "methods")]
         methods: MethodSet = ["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512", "RSA-PSS"], reload;
-        /// The error that a consumer's clock may have, either way. Every nonce is kept for twice that long. A wider window admits
+        /// The error that a consumer's clock may have, either way. Nonces are kept for twice as long. A wider window admits
         /// nothing that had left the old one.
         #[serde(deserialize_with = "seconds::<DAY, _>")] timestamp_window: Duration = "300s", reload;
-        /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
+        /// The base string of consumers without a dialect: "rfc5849" or "legacy".
         default_dialect: Dialect = "rfc5849", reload;
-        /// The token calls also accept the base string and key of the service's own description.
+        /// Token calls also accept the base string and key of the service's own description.
         accept_description: bool = true, reload;
         /// "observe" verifies, counts and logs, but lets protected calls through.
         enforcement: Enforcement = "enforce", reload;
-        /// The help in a response to a wrong signature: "off" (none, and no page for developers), "hint" (the known mistake that
-        /// would match), "full" (also the base string computed here).
+        /// The help in a response to a wrong signature: "off" (none, and no page for developers), "hint" (the mistake), "full"
+        /// (also the base string computed here).
         advice: Advice = "hint", reload;
     }
 }
@@ -49,13 +49,13 @@ section! {
     /// Lifetimes of tokens.
     #[derive(Copy)]
     TokenSettings["tokens"] {
-        /// The time to approve a request token, and the same time again to exchange it.
+        /// Time to approve a request token, and again to exchange it.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] request_ttl: Duration = "10m", reload;
         /// Access tokens expire this long after issue.
         access_ttl: Lifetime = "never", reload;
         /// Unused access tokens expire after this.
         access_idle: Lifetime = "never", reload;
-        /// Responses to verified calls name the end of their access token this long before it: the field X-Auth-Token-Expires.
+        /// Verified calls are told of the end of their access token this long before it: the field X-Auth-Token-Expires.
         #[serde(default, deserialize_with = "optional_seconds::<LONGEST, _>")] announce: Option<Duration> [else "off": "7d"], reload;
     }
 }

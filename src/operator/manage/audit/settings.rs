@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::base::settings::{DAY, LONGEST, duration, section};
 
 section! {
-    /// The records of what operators did.
+    /// Records of operators' changes.
     #[derive(Copy)]
     AuditSettings["audit"] {
-        /// The time for which they are kept in the store, for the console and the admin API. The log has them too.
+        /// Time in the store, for the console and the admin API. The log has them too.
         #[serde(deserialize_with = "duration::<DAY, LONGEST, _>")] keep: Duration = "90d", restart;
     }
 }

@@ -1,6 +1,4 @@
 //! The cache of consumers and tokens.
-//!
-//! Promise (Permissions and identity): Unknown keys do not evict known ones from the cache.
 
 mod changes;
 mod consumers_of_tokens;

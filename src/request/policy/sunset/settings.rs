@@ -19,34 +19,33 @@ use crate::{
 };
 
 section! {
-    /// The planned end of OAuth 1.0a, which responses to rightly signed calls announce; see docs/leaving.md.
+    /// The planned end of OAuth 1.0a, announced in responses to rightly signed calls. See docs/leaving.md.
     SunsetSettings["sunset"] {
-        /// false: developers can no longer ask for consumers (mode=register); operators can still register them.
+        /// false: developers cannot ask for consumers (mode=register); operators can register them.
         new_consumers: bool = true, reload;
-        /// false: no tokens are given out for OAuth 1.0a. Access tokens that consumers have go on, also in the exchange.
+        /// false: no new tokens of OAuth 1.0a. Existing access tokens go on, also in the exchange.
         new_grants: bool = true, reload;
-        /// false: signed calls to the API get 403. Bearer tokens go on, and so do token calls, among them the exchange.
+        /// false: signed calls to the API get 403. Bearer tokens and token calls go on, with the exchange.
         signatures: bool = true, reload;
-        /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not
-        /// later than date.
+        /// The field Deprecation (RFC 9745): "now", or a date and a time with an offset, not later than date.
         deprecation: Option<Deprecation> [else "now: when the configuration was read": "2026-09-01T00:00:00Z"], reload;
-        /// The end: the field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
+        /// The field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
         date: Option<WrittenTime> [else "none": "2027-03-31T00:00:00Z"], reload;
-        /// A page about it: the field Link with the relation sunset.
+        /// A page about it: the field Link, relation sunset.
         link: Option<WebUrl> [else "none": "https://example.com/oauth2"], reload;
-        /// The keys of the consumers that get this.
+        /// The consumers that get this.
         #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "all": ["dpf43f3p2l4k3l03"]], reload;
     }
 }
 
 section! {
-    /// A brown-out: for a planned time, rightly signed calls get 503 with Retry-After.
+    /// A planned time in which rightly signed calls get 503 with Retry-After.
     BrownOutSettings["sunset.brownout", list] {
         /// The beginning.
         from: WrittenTime [required: "2027-02-01T09:00:00Z"], reload;
         /// The end.
         until: WrittenTime [required: "2027-02-01T09:15:00Z"], reload;
-        /// The keys of the consumers that get it.
+        /// The consumers that get it.
         #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "sunset.consumers": ["dpf43f3p2l4k3l03"]], reload;
     }
 }

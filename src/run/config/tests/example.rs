@@ -29,19 +29,16 @@ const PAGE_HEAD: &str = "\
 # Configuration
 
 Each key has its default, or after `#` an example. A change takes effect at SIGHUP; a key marked *restart* needs one.
-This page and [config.example.toml](../config.example.toml), a whole configuration of the defaults, are written from the code. Only `upstream.api_url` must be
-written, unless `forward_auth.listen` is set.
+Only `upstream.api_url` must be written, unless `forward_auth.listen` is set. [config.example.toml](../config.example.toml) is a whole configuration of the defaults.
 
-An editor with a language server for TOML (Taplo; Even Better TOML in Visual Studio Code) completes and checks keys by
-[config.schema.json](../config.schema.json), which `#:schema` in the first line of the file names by a URL or a path.
-`countersign check --schema >config.schema.json` writes the schema; the Debian package has it as `/usr/share/doc/countersign/examples/config.schema.json`.
+An editor with a language server for TOML (Taplo; Even Better TOML in Visual Studio Code) checks keys by
+[config.schema.json](../config.schema.json), which `#:schema` in the first line of the file names by a URL or a path, and `countersign check --schema` writes.
 
 - Durations are `\"500ms\"`, `\"300s\"`, `\"10m\"`, `\"12h\"`, `\"7d\"`; sizes `\"64B\"`, `\"32KiB\"`, `\"1MiB\"`; rates `\"10 per 15m\"`.
-- Relative paths belong to the directory of the configuration file. If `COUNTERSIGN_DATA` is set, as in the container
-  image, a relative `store.url` or `nonce.path` belongs to the directory that it names.
+- Relative paths belong to the directory of the configuration file, those of `store.url` and `nonce.path` to `COUNTERSIGN_DATA`, if it is set, as in the container image.
 - An environment variable overrides the file: `COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080` sets `listen.address`. With
-  `_FILE` after the name the value is the content of the file that the variable names; if a key's own name ends in `_file`, the variable sets that
-  key. `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list: `[{ path = \"/members/{id}\" }]`.
+  `_FILE` after the name the value is the content of the file that the variable names, unless the key's own name ends in `_file`.
+  `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list: `[{ path = \"/members/{id}\" }]`.
 ";
 
 /// The text of `docs/configuration.md`.
@@ -64,7 +61,7 @@ pub(super) fn page() -> String {
                     ("#", example, Some(format!("default: {words}")))
                 }
             };
-            let value = paragraph(&[value]).replace(",]", "]");
+            let value = shortened(&paragraph(&[value]).replace(",]", "]"));
             let fixed = (key.when == "restart").then(|| "*restart*".to_owned());
             let notes = Vec::from_iter(note.into_iter().chain(fixed)).join("; ");
             let notes = match notes.as_str() {
@@ -80,6 +77,15 @@ pub(super) fn page() -> String {
         }
     }
     text
+}
+
+/// A list that `config.example.toml` has in several lines: its first items.
+fn shortened(value: &str) -> String {
+    if wrapped(value) == value {
+        return value.to_owned();
+    }
+    let items = Vec::from_iter(value.split(", ").take(3)).join(", ");
+    format!("{items}, …]")
 }
 
 /// The text of `config.example.toml`.
