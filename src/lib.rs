@@ -20,9 +20,9 @@
 //! | `base` | clock, fields, languages, names, randomness, secrets, TLS files | the ground |
 //! | `oauth` | base string, parameters, signatures, diagnosis | RFC 5849 as pure functions |
 //! | `telemetry` | log, metrics, traces, audit, `calls` | what the process says about itself |
-//! | `wire` | `server`, `outbound`, `url`, `problem` | connections |
+//! | `wire` | `server`, `outbound`, `url` | connections |
 //! | `records` | `store`, `credentials`, `nonce` | what is kept |
-//! | `request` | `route`, `parse`, `verify`, `policy`, `identity`, `forward` | the steps of a request |
+//! | `request` | `route`, `parse`, `verify`, `policy`, `identity`, `forward`, `problem` | the steps of a request |
 //! | `provider` | `issue`, `login`, `theme`, `respond`, `pages`, `endpoints` | the three-legged flow |
 //! | `gateway` | `authorize`, `decision`, `proxy`, `forward_auth` | decides, forwards, answers other gateways |
 //! | `operator` | `manage`, `lookup`, `explain`, `admin` | what operators do, and where their records are |

@@ -33,14 +33,12 @@ use crate::{
         forward::{ForwardError, ForwardFault, ForwardRejection},
         identity, parse,
         policy::{self, PolicyRejection},
+        problem::{self, Problem},
         route,
         verify::{VerifyError, VerifyFault, VerifyRejection},
     },
     telemetry::metrics::Verdict,
-    wire::{
-        problem::{self, Problem},
-        server::rejection::{BodyRejection, UploadError},
-    },
+    wire::server::rejection::{BodyRejection, UploadError},
 };
 
 /// Why a request is not served: a rejection or a fault of one step.
@@ -234,7 +232,7 @@ impl Failure {
     pub const fn verdict(&self) -> Verdict {
         match self {
             Self::Parse(rejection) => rejection.verdict(),
-            Self::Body(rejection) => rejection.verdict(),
+            Self::Body(rejection) => parse::rejection::body_verdict(*rejection),
             Self::Route(rejection) => rejection.verdict(),
             Self::Shape(error) => parse::rejection::shape_verdict(error),
             Self::Verify(rejection) => rejection.verdict(),
@@ -257,7 +255,7 @@ impl Failure {
     fn problem(&self) -> Problem {
         match self {
             Self::Parse(rejection) => rejection.problem(),
-            Self::Body(rejection) => rejection.problem(),
+            Self::Body(rejection) => parse::rejection::body_problem(*rejection),
             Self::Route(rejection) => rejection.problem(),
             Self::Shape(error) => parse::rejection::shape_problem(error),
             Self::Verify(rejection) => rejection.problem(),

@@ -5,5 +5,6 @@ pub mod forward;
 pub mod identity;
 pub mod parse;
 pub mod policy;
+pub mod problem;
 pub mod route;
 pub mod verify;

@@ -19,13 +19,15 @@ pub use self::{
 use crate::{
     base::network::http_fields,
     oauth::{Parameters, ProtocolParameter},
-    request::parse::{
-        head::Head,
-        origin::{Origins, PrefixMode, PublicUrl},
-        target,
+    request::{
+        parse::{
+            head::Head,
+            origin::{Origins, PrefixMode, PublicUrl},
+            target,
+        },
+        problem::Problem,
     },
     telemetry::metrics::Verdict,
-    wire::problem::Problem,
 };
 
 /// Why a path at the right host does not belong to this service.

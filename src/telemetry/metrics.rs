@@ -19,7 +19,6 @@ use prometheus_client::{
     metrics::{counter::Counter, family, gauge::Gauge},
     registry::Registry,
 };
-use strum::VariantArray as _;
 
 use self::{
     api_health::ApiHealth,
@@ -78,20 +77,6 @@ pub struct KnownOperation(Option<Arc<Counts<{ CLASSES.len() }>>>);
 type Label = (&'static str, &'static str);
 /// Metrics by labels whose values the program names.
 pub type Family<const LABELS: usize, M> = family::Family<[Label; LABELS], M>;
-
-/// Why a TLS handshake of a caller failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum HandshakeFailure {
-    /// The caller has no certificate that `listen.tls.client_ca` accepts.
-    CallerCertificate,
-    /// The caller does not accept our certificate.
-    OurCertificate,
-    /// It took longer than `limits.handshake_timeout`.
-    TooSlow,
-    /// Anything else, such as plain HTTP or no common version.
-    Other,
-}
 
 /// Declares [`Metrics`]: a row for each metric, with its help text, field, type and name, and how it begins unless with its
 /// default.
@@ -168,7 +153,7 @@ metrics! {
     /// Connections that got 503 because there were too many.
     pub connections_refused: Counter = "countersign_connections_refused_total";
     /// TLS handshakes of callers that failed, by the reason.
-    handshakes: Family<1, Counter> = "countersign_tls_handshake_failures_total";
+    pub handshakes: Family<1, Counter> = "countersign_tls_handshake_failures_total";
 
     /// Requests by their outcome.
     requests: VerdictCounters = "countersign_requests_total" with VerdictCounters::new(true);
@@ -241,10 +226,6 @@ impl Metrics {
         self.reloaded.set(1);
         self.consumers.begin(OTHER_CONSUMERS, 1);
         self.doors.begin(OTHER_CONSUMERS, 1);
-        for failure in HandshakeFailure::VARIANTS {
-            let reason = [("reason", failure.into())];
-            self.handshakes.get_or_create_owned(&reason);
-        }
         for (family, results) in [
             (&self.reloads, &["applied", "failed"][..]),
             (&self.traces, &["exported", "dropped", "failed"]),
@@ -302,12 +283,6 @@ impl Metrics {
     /// The requests that `observe` let through and `enforce` would reject.
     pub fn all_observed(&self) -> u64 {
         self.observed.counts().sum()
-    }
-
-    /// Counts a TLS handshake that failed.
-    pub fn handshake_failed(&self, failure: HandshakeFailure) {
-        let reason = [("reason", failure.into())];
-        self.handshakes.get_or_create(&reason).inc();
     }
 
     /// Counts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
@@ -412,6 +387,8 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
 
     /// Whether the page has exactly this line.

@@ -7,7 +7,6 @@ mod frames;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod outbound;
-pub mod problem;
 mod raw_target;
 pub mod server;
 pub mod stream;

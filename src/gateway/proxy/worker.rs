@@ -269,7 +269,10 @@ impl Handler for Worker {
             ConnectionEvent::Closed => drop(metrics.connections.dec()),
             ConnectionEvent::Evicted => drop(metrics.connections_evicted.inc()),
             ConnectionEvent::Refused => drop(metrics.connections_refused.inc()),
-            ConnectionEvent::HandshakeFailed(failure) => metrics.handshake_failed(failure),
+            ConnectionEvent::HandshakeFailed(failure) => {
+                let reason = [("reason", failure.into())];
+                metrics.handshakes.get_or_create(&reason).inc();
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::callback::CallbackError;
-use crate::{telemetry::metrics::Verdict, wire::problem::Problem};
+use crate::{request::problem::Problem, telemetry::metrics::Verdict};
 
 /// The fault of the caller, or the decision of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

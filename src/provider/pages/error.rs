@@ -1,8 +1,8 @@
 //! Every reason for which a page is not shown, and the response to it.
 
 use crate::{
-    provider::respond::Failure, records::values::record::Consumer, telemetry::metrics::Verdict,
-    wire::problem::Problem,
+    provider::respond::Failure, records::values::record::Consumer, request::problem::Problem,
+    telemetry::metrics::Verdict,
 };
 
 /// Why a page is not shown.

@@ -17,8 +17,8 @@ use crate::{
         SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim,
     },
     provider::theme::frame::Frame,
+    request::problem::Problem,
     telemetry::metrics::Verdict,
-    wire::problem::Problem,
 };
 
 /// The format of an error body.

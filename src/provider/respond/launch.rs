@@ -12,9 +12,8 @@ use super::{
 };
 use crate::{
     provider::{issue::callback, theme::frame::Frame},
-    request::verify::VerifyRejection,
+    request::{problem::Problem, verify::VerifyRejection},
     telemetry::metrics::Verdict,
-    wire::problem::Problem,
 };
 
 /// The page with which a failed launch is answered, or the redirect to `return_url`, an address of the platform that may be

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{telemetry::metrics::Verdict, wire::problem::Problem};
+use crate::{request::problem::Problem, telemetry::metrics::Verdict};
 
 /// Why a call with a Bearer token is rejected before its consumer is known: the caller's mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -6,12 +6,9 @@ use thiserror::Error;
 
 use crate::{
     base::cold::cold_from,
-    request::identity,
+    request::{identity, problem::Problem},
     telemetry::metrics::Verdict,
-    wire::{
-        problem::Problem,
-        server::rejection::{BodyRejection, UploadError},
-    },
+    wire::server::rejection::{BodyRejection, UploadError},
 };
 
 /// The caller's fault.

@@ -5,8 +5,9 @@ use thiserror::Error;
 use crate::{
     base::{cold::cold_from, network::http_fields::ConnectionError},
     oauth::{ShapeError, SignatureMethod},
+    request::problem::{self, Problem},
     telemetry::metrics::Verdict,
-    wire::{problem::Problem, server::rejection::BodyRejection},
+    wire::server::rejection::{BodyRejection, UploadError},
 };
 
 /// Why a request is rejected: the caller's mistake.
@@ -64,7 +65,7 @@ impl ParseRejection {
             Self::MethodNotAllowed { .. } => Verdict::MethodNotAllowed,
             Self::TargetTooLong => Verdict::UriTooLong,
             Self::HeadTooLarge => Verdict::HeadersTooLarge,
-            Self::Body(rejection) => rejection.verdict(),
+            Self::Body(rejection) => body_verdict(*rejection),
         }
     }
 
@@ -79,8 +80,42 @@ impl ParseRejection {
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(verdict, allow),
             Self::TargetTooLong => Problem::plain(414, verdict).field("Connection", "close"),
             Self::HeadTooLarge => Problem::plain(431, verdict),
-            Self::Body(rejection) => rejection.problem(),
+            Self::Body(rejection) => body_problem(*rejection),
         }
+    }
+}
+
+/// The verdict on a body that is not taken.
+pub const fn body_verdict(rejection: BodyRejection) -> Verdict {
+    match rejection {
+        BodyRejection::TooLarge | BodyRejection::Upload(UploadError::Signed) => {
+            Verdict::PayloadTooLarge
+        }
+        BodyRejection::Busy | BodyRejection::Upload(UploadError::Dropped) => Verdict::Unavailable,
+        BodyRejection::TooSlow => Verdict::RequestTimeout,
+        BodyRejection::Upload(UploadError::Malformed | UploadError::Credentials) => {
+            Verdict::BadRequest
+        }
+        BodyRejection::Upload(UploadError::Truncated) => Verdict::Aborted,
+    }
+}
+
+/// The response to a body that is not taken.
+pub fn body_problem(rejection: BodyRejection) -> Problem {
+    let verdict = body_verdict(rejection);
+    match rejection {
+        BodyRejection::TooLarge => Problem::plain(413, verdict),
+        BodyRejection::Upload(error @ UploadError::Signed) => {
+            Problem::plain(413, verdict).advise(error.to_string())
+        }
+        BodyRejection::Busy | BodyRejection::Upload(UploadError::Dropped) => {
+            Problem::unavailable(verdict, problem::SOON)
+        }
+        BodyRejection::TooSlow => Problem::plain(408, verdict),
+        BodyRejection::Upload(error @ (UploadError::Malformed | UploadError::Credentials)) => {
+            Problem::malformed(verdict, error)
+        }
+        BodyRejection::Upload(UploadError::Truncated) => Problem::plain(400, verdict),
     }
 }
 

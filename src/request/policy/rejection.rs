@@ -7,9 +7,8 @@ use thiserror::Error;
 use super::path::AmbiguousPath;
 use crate::{
     base::text::names::Permission,
-    request::parse::unseen_body::UnseenBody,
+    request::{parse::unseen_body::UnseenBody, problem::Problem},
     telemetry::{calls::facts::OperationRule, metrics::Verdict},
-    wire::problem::Problem,
 };
 
 /// Why a call is not permitted.

@@ -15,9 +15,12 @@ use crate::{
         nonce::{NonceError, NonceFault},
         values::{StoreError, is_logged_outage},
     },
-    request::{bearer::BearerRejection, parse::unseen_body::UnseenBody},
+    request::{
+        bearer::BearerRejection,
+        parse::unseen_body::UnseenBody,
+        problem::{self, Problem},
+    },
     telemetry::{calls::facts::SenderProof, metrics::Verdict},
-    wire::problem::{self, Problem},
 };
 
 /// The base strings of a request whose signature is wrong.

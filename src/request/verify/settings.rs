@@ -37,6 +37,12 @@ section! {
 }
 
 impl SignatureSettings {
+    /// PLAINTEXT is accepted.
+    #[must_use]
+    pub fn accepts_plaintext(&self) -> bool {
+        self.methods.contains(SignatureMethod::Plaintext)
+    }
+
     /// Nothing but HMAC-MD5 and PLAINTEXT is accepted.
     #[must_use]
     pub fn accepts_only_weak(&self) -> bool {

@@ -6,6 +6,7 @@ mod store;
 use std::{io, sync::Arc, time::Duration};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use strum::VariantArray as _;
 use tokio::{task::spawn_blocking, time::Instant};
 
 use self::nonces::{open_window, shared_window};
@@ -47,6 +48,7 @@ use crate::{
         calls::rejections::Rejections, charts::Charts, conditions::Conditions,
         heartbeats::Heartbeats, metrics::Metrics,
     },
+    wire::server::tls::HandshakeFailure,
 };
 
 /// The services of a process.
@@ -150,6 +152,10 @@ pub async fn open(
             }
         })?;
     let metrics = Arc::new(Metrics::default());
+    for failure in HandshakeFailure::VARIANTS {
+        let reason = [("reason", failure.into())];
+        metrics.handshakes.get_or_create_owned(&reason);
+    }
     store.count_with(Arc::clone(&metrics));
     let known = store.local_nonces_until().await?;
     let version = match opened.files() {

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     base::{settings::format_duration, text::names::Permission},
-    oauth::SignatureMethod,
     provider::pages::settings::RegistrationMode,
     records::{
         nonce::{OnLost, redis, settings::NonceScope},
@@ -186,7 +185,7 @@ fn signature(config: &Config, found: &mut Findings) {
     let signature = &config.signature;
     let window = signature.timestamp_window;
     report! { found;
-        ["signature.methods"] if signature.methods.contains(SignatureMethod::Plaintext) =>
+        ["signature.methods"] if signature.accepts_plaintext() =>
             "PLAINTEXT sends the secrets themselves and protects nothing against replay; remove it from the list";
         ["signature.methods"] if signature.accepts_only_weak() =>
             "nothing but HMAC-MD5 and PLAINTEXT is accepted; add HMAC-SHA256 or HMAC-SHA1";

@@ -9,8 +9,8 @@ use super::{
     response::{Gone, ResponseBody},
 };
 use crate::{
-    base::network::peer::Peer, telemetry::metrics::HandshakeFailure,
-    wire::server::caller::stream::Limits,
+    base::network::peer::Peer,
+    wire::server::{caller::stream::Limits, tls::HandshakeFailure},
 };
 
 /// What happens to a connection.

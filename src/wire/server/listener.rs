@@ -25,11 +25,10 @@ use super::{
     bounds::{Bounds, Caller, Full},
     connection,
     handler::{ConnectionEvent, Handler},
-    tls::{Tls, handshake_failure},
+    tls::{HandshakeFailure, Tls, handshake_failure},
 };
 use crate::{
     base::network::peer::Peer,
-    telemetry::metrics::HandshakeFailure,
     wire::{
         server::caller::connection_table::{ConnectionGuard, ConnectionTable, Newcomer},
         stream::Stream,

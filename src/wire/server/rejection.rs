@@ -2,11 +2,6 @@
 
 use thiserror::Error;
 
-use crate::{
-    telemetry::metrics::Verdict,
-    wire::problem::{self, Problem},
-};
-
 /// The caller's fault with a body, or a lack of memory for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BodyRejection {
@@ -22,38 +17,6 @@ pub enum BodyRejection {
     /// It did not arrive whole.
     #[error(transparent)]
     Upload(#[from] UploadError),
-}
-
-impl BodyRejection {
-    /// The verdict in logs and metrics.
-    pub const fn verdict(&self) -> Verdict {
-        match self {
-            Self::TooLarge | Self::Upload(UploadError::Signed) => Verdict::PayloadTooLarge,
-            Self::Busy | Self::Upload(UploadError::Dropped) => Verdict::Unavailable,
-            Self::TooSlow => Verdict::RequestTimeout,
-            Self::Upload(UploadError::Malformed | UploadError::Credentials) => Verdict::BadRequest,
-            Self::Upload(UploadError::Truncated) => Verdict::Aborted,
-        }
-    }
-
-    /// The problem that the response describes.
-    pub fn problem(&self) -> Problem {
-        let verdict = self.verdict();
-        match self {
-            Self::TooLarge => Problem::plain(413, verdict),
-            Self::Upload(error @ UploadError::Signed) => {
-                Problem::plain(413, verdict).advise(error.to_string())
-            }
-            Self::Busy | Self::Upload(UploadError::Dropped) => {
-                Problem::unavailable(verdict, problem::SOON)
-            }
-            Self::TooSlow => Problem::plain(408, verdict),
-            Self::Upload(error @ (UploadError::Malformed | UploadError::Credentials)) => {
-                Problem::malformed(verdict, error)
-            }
-            Self::Upload(UploadError::Truncated) => Problem::plain(400, verdict),
-        }
-    }
 }
 
 /// Why a request's body did not arrive whole.

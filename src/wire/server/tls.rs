@@ -17,7 +17,6 @@ use webpki::EndEntityCert;
 use super::settings::{ListenTlsSettings, ProtocolSettings};
 use crate::{
     base::network::tls::{TlsFileError, certificates, certified_key, roots},
-    telemetry::metrics::HandshakeFailure,
     wire::{
         stream::{HTTP2, Stream},
         watched::WatchedStream,
@@ -141,6 +140,20 @@ impl Tls {
             (_, None) => Err(rustls::Error::FailedToGetCurrentTime),
         }
     }
+}
+
+/// Why a handshake of a caller failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum HandshakeFailure {
+    /// The caller has no certificate that `listen.tls.client_ca` accepts.
+    CallerCertificate,
+    /// The caller does not accept our certificate.
+    OurCertificate,
+    /// It took longer than `limits.handshake_timeout`.
+    TooSlow,
+    /// Anything else, such as plain HTTP or no common version.
+    Other,
 }
 
 /// Why a handshake failed.

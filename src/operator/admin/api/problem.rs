@@ -12,6 +12,7 @@ use crate::{
     },
     provider::{login::pool::PoolError, respond::OwnResponse},
     records::values::{StoreError, is_logged_outage},
+    request::parse::rejection::body_problem,
     telemetry::{log::causes::causes, metrics::Verdict},
     wire::server::rejection::BodyRejection,
 };
@@ -99,7 +100,7 @@ impl ApiError {
             Self::NotFound => problem_response(404, detail),
             Self::Method(allow) => problem_response(405, detail).field("Allow", allow),
             Self::MediaType => problem_response(415, detail),
-            Self::Body(rejection) => problem_response(rejection.problem().status, detail),
+            Self::Body(rejection) => problem_response(body_problem(rejection).status, detail),
             Self::Pool(PoolError::Busy) => unavailable(detail),
             Self::Pool(PoolError::Failed) => failed(&detail),
             Self::Manage(error) => manage_response(error, detail),
