@@ -27,7 +27,7 @@ use countersign::{
     },
     operator::admin::readiness::Readiness,
     provider::{
-        login::{LoginBackend, LoginError, LoginFuture, PasswordPool, Throttle},
+        login::{Login, LoginBackend, LoginError, PasswordPool, Throttle},
         pages,
     },
     records::{
@@ -137,9 +137,10 @@ const LIFE: u64 = 4096;
 /// A backend that refuses every login.
 struct NoLogin;
 
+#[async_trait::async_trait]
 impl LoginBackend for NoLogin {
-    fn login<'a>(&'a self, _: IpAddr, _: &'a str, _: Secret) -> LoginFuture<'a> {
-        Box::pin(async { Err(LoginError::Rejected { account: None }) })
+    async fn login(&self, _: IpAddr, _: &str, _: Secret) -> Result<Login, LoginError> {
+        Err(LoginError::Rejected { account: None })
     }
 }
 
