@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use self::{
-    input::{ListPage, Query},
+    input::Query,
     operations::{DOCUMENT, FORGET, OPERATIONS, allow},
     problem::ApiError,
 };
@@ -157,13 +157,13 @@ fn record_url(collection: &str, name: &str) -> String {
 /// A page of a list; `next` is the cursor after a record.
 fn paged<T>(
     mut records: Vec<T>,
-    page: ListPage<'_>,
+    limit: u32,
     view: impl Fn(&T) -> Value,
     next: impl Fn(&T) -> String,
 ) -> OwnResponse {
     // One more than asked for was read.
-    let has_more = records.len() > page.limit as usize;
-    records.truncate(page.limit as usize);
+    let has_more = records.len() > limit as usize;
+    records.truncate(limit as usize);
     let next = records.last().filter(|_| has_more).map(next);
     let items: Vec<Value> = records.iter().map(view).collect();
     json_response(200, json!({ "items": items, "next": next }))

@@ -55,15 +55,6 @@ pub(super) fn typed<T: DeserializeOwned>(members: Map<String, Value>) -> Result<
 /// The query parameters of a request.
 pub(super) struct Query(BTreeMap<String, String>);
 
-/// A part of a list.
-#[derive(Clone, Copy)]
-pub(super) struct ListPage<'a> {
-    /// The most records that it has.
-    pub(super) limit: u32,
-    /// The position at which it begins.
-    pub(super) cursor: Option<&'a str>,
-}
-
 impl Query {
     /// Reads parameters of these names, each at most once.
     pub(super) fn read(query: &str, known: &[&str]) -> Result<Self, ApiError> {
@@ -106,18 +97,19 @@ impl Query {
         value.map_err(|problem| wrong(name, problem.to_owned()))
     }
 
-    /// `limit` and `cursor`.
-    pub(super) fn page(&self) -> Result<ListPage<'_>, ApiError> {
-        let limit = self.text("limit").unwrap_or("100");
-        let is_number = limit.bytes().all(|byte| byte.is_ascii_digit());
-        let limit = limit
-            .parse()
-            .ok()
-            .filter(|limit| is_number && (1..=1000).contains(limit));
-        Ok(ListPage {
-            limit: limit.ok_or_else(|| wrong("limit", "expected 1 to 1000".to_owned()))?,
-            cursor: self.text("cursor"),
-        })
+    /// `limit`: the most records of a page of a list.
+    pub(super) fn limit(&self) -> Result<u32, ApiError> {
+        let text = self.text("limit").unwrap_or("100");
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        let limit = text.parse().ok().filter(|limit| (1..=1000).contains(limit));
+        limit
+            .filter(|_| is_number)
+            .ok_or_else(|| wrong("limit", "expected 1 to 1000".to_owned()))
+    }
+
+    /// `cursor`: the position at which a page of a list begins.
+    pub(super) fn cursor<T: FromStr<Err: ToString>>(&self) -> Result<Option<T>, ApiError> {
+        self.parsed("cursor")
     }
 }
 

@@ -61,20 +61,14 @@ pub(super) enum ApiError {
     Body(#[from] BodyRejection),
     /// A use case failed.
     #[error(transparent)]
-    Manage(#[from] ManageError),
+    Manage(ManageError),
     /// A password cannot be hashed.
     #[error(transparent)]
     Pool(#[from] PoolError),
 }
 
-impl From<InvalidInput> for ApiError {
-    fn from(error: InvalidInput) -> Self {
-        Self::Manage(error.into())
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
+impl<E: Into<ManageError>> From<E> for ApiError {
+    fn from(error: E) -> Self {
         Self::Manage(error.into())
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ApiResult, Call,
-    input::{ListPage, typed, wrong},
+    input::{typed, wrong},
     json_response, no_content, paged,
     problem::ApiError,
     record_url, tag,
@@ -110,13 +110,6 @@ pub(super) struct RawRequest {
     request: String,
 }
 
-/// The response to a bulk revocation.
-#[derive(Serialize)]
-pub(super) struct Revoked {
-    /// The number of access tokens that were not revoked before.
-    revoked: u64,
-}
-
 fn optional_duration<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
@@ -148,14 +141,6 @@ fn secret(member: Value) -> Result<Option<Secret>, &'static str> {
 }
 
 impl Call<'_> {
-    /// The cursor of a list that is sorted by names.
-    fn after<T: std::str::FromStr<Err: ToString>>(
-        page: ListPage<'_>,
-    ) -> Result<Option<T>, ApiError> {
-        let cursor = page.cursor.map(str::parse).transpose();
-        cursor.map_err(|error: T::Err| wrong("cursor", error.to_string()))
-    }
-
     fn record_filter(&self) -> Result<RecordFilter, ApiError> {
         Ok(RecordFilter {
             q: self.query.text("q").map(str::to_owned),
@@ -200,7 +185,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_consumers(&self) -> ApiResult {
-        let page = self.query.page()?;
+        let limit = self.query.limit()?;
         let signed_within = self.query.duration("signed_within")?;
         let now = self.admin.control.clock.now();
         let manage = &self.backend.manage;
@@ -210,8 +195,8 @@ impl Call<'_> {
             unused_since: manage.unused_since(self.query.duration("unused_for")?),
             ..self.record_filter()?
         };
-        let after = Self::after(page)?;
-        let listed = (manage.store).consumers(&filter, after.as_ref(), page.limit + 1);
+        let after = self.query.cursor()?;
+        let listed = (manage.store).consumers(&filter, after.as_ref(), limit + 1);
         let views = manage.views(listed.await?).await?;
         let doors = signed_within.map(|_| self.admin.doors_of_day());
         let view = |(consumer, view): &(Consumer, Map<String, Value>)| {
@@ -222,7 +207,7 @@ impl Call<'_> {
             }
             json!(view)
         };
-        Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
+        Ok(paged(views, limit, view, |(last, _)| last.key.to_string()))
     }
 
     pub(super) async fn register_consumer(&mut self) -> ApiResult {
@@ -272,12 +257,12 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_registrations(&self) -> ApiResult {
-        let (page, manage) = (self.query.page()?, &self.backend.manage);
-        let after = Self::after(page)?;
-        let listed = (manage.store).undecided_consumers(after.as_ref(), page.limit + 1);
+        let (limit, manage) = (self.query.limit()?, &self.backend.manage);
+        let after = self.query.cursor()?;
+        let listed = (manage.store).undecided_consumers(after.as_ref(), limit + 1);
         let views = manage.views(listed.await?).await?;
         let view = |(_, view): &(Consumer, Map<String, Value>)| json!(view);
-        Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
+        Ok(paged(views, limit, view, |(last, _)| last.key.to_string()))
     }
 
     pub(super) async fn approve_consumer(&mut self) -> ApiResult {
@@ -327,13 +312,13 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_users(&self) -> ApiResult {
-        let (page, filter) = (self.query.page()?, self.record_filter()?);
-        let after = Self::after(page)?;
+        let (limit, filter) = (self.query.limit()?, self.record_filter()?);
+        let after = self.query.cursor()?;
         let store = &self.backend.manage.store;
-        let listed = store.users(&filter, after.as_ref(), page.limit + 1);
+        let listed = store.users(&filter, after.as_ref(), limit + 1);
         Ok(paged(
             listed.await?,
-            page,
+            limit,
             |user| json!(user),
             |last| last.id.to_string(),
         ))
@@ -384,20 +369,16 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_sessions(&self) -> ApiResult {
-        let (page, user) = (self.query.page()?, self.user().await?);
+        let (limit, user) = (self.query.limit()?, self.user().await?);
         let now = self.admin.control.clock.now();
         let sessions = self.backend.manage.store.sessions_of(&user.id, now).await?;
         // A user has few sessions. The cursor is the number of sessions before the page.
-        let before = Self::after(page)?.unwrap_or(0_usize);
-        let most = page.limit as usize + 1;
-        let rest: Vec<_> = sessions
-            .into_iter()
-            .skip(before)
-            .take(most)
-            .enumerate()
-            .collect();
+        let before = self.query.cursor()?.unwrap_or(0_usize);
+        let most = limit as usize + 1;
+        let rest = sessions.into_iter().skip(before).take(most);
+        let rest = Vec::from_iter(rest.enumerate());
         let view = |(_, session): &(usize, Session)| json!(session);
-        Ok(paged(rest, page, view, |(index, _)| {
+        Ok(paged(rest, limit, view, |(index, _)| {
             (before + index + 1).to_string()
         }))
     }
@@ -424,12 +405,12 @@ impl Call<'_> {
     }
 
     pub(super) async fn list_tokens(&self) -> ApiResult {
-        let (page, mut filter) = (self.query.page()?, self.token_filter()?);
+        let (limit, mut filter) = (self.query.limit()?, self.token_filter()?);
         let manage = &self.backend.manage;
         let ends_within = self.query.duration("ends_within")?;
         filter.ends = ends_within.map(|time| manage.ends_within(time));
         filter.unused_since = manage.unused_since(self.query.duration("unused_for")?);
-        let after = match page.cursor {
+        let after = match self.query.text("cursor") {
             None => (UnixTime(0), ""),
             Some(cursor) => {
                 let parts = cursor
@@ -440,12 +421,12 @@ impl Call<'_> {
                 parts.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))?
             }
         };
-        let listed = (manage.store).idle_access_tokens(&filter, after, page.limit + 1);
+        let listed = (manage.store).idle_access_tokens(&filter, after, limit + 1);
         let next = |last: &AccessToken| {
             let used = last.last_used_at.unwrap_or(last.issued_at);
             format!("{}.{}", used.0, last.token)
         };
-        Ok(paged(listed.await?, page, |token| json!(token), next))
+        Ok(paged(listed.await?, limit, |token| json!(token), next))
     }
 
     pub(super) async fn issue_token(&mut self) -> ApiResult {
@@ -477,7 +458,7 @@ impl Call<'_> {
             return Err(wrong("consumer", problem.to_owned()));
         }
         let revoked = self.operator.revoke_tokens(filter, unused_for).await?;
-        Ok(json_response(200, Revoked { revoked }))
+        Ok(json_response(200, json!({ "revoked": revoked })))
     }
 
     pub(super) async fn show_token(&self) -> ApiResult {
@@ -497,17 +478,17 @@ impl Call<'_> {
 
     #[expect(clippy::unused_async, reason = "as the other actions")]
     pub(super) async fn list_rejections(&self) -> ApiResult {
-        let page = self.query.page()?;
+        let limit = self.query.limit()?;
         let mut rejections = self.admin.shared.rejections.newest();
-        if let Some(cursor) = Self::after::<u64>(page)? {
+        if let Some(cursor) = self.query.cursor::<u64>()? {
             rejections.retain(|one| one.number < cursor);
         }
         let next = |last: &Arc<KeptCall>| last.number.to_string();
-        Ok(paged(rejections, page, |one| json!(**one), next))
+        Ok(paged(rejections, limit, |one| json!(**one), next))
     }
 
     pub(super) async fn summarize_rejections(&self) -> ApiResult {
-        let page = self.query.page()?;
+        let limit = self.query.limit()?;
         let rejections = &self.admin.shared.rejections;
         let consumer: Option<ConsumerKey> = self.query.parsed("consumer")?;
         let reasons = match &consumer {
@@ -515,7 +496,7 @@ impl Call<'_> {
             None => rejections.reasons(None),
         };
         // The cursor is the number of those before.
-        let before = Self::after::<usize>(page)?.unwrap_or_default();
+        let before = self.query.cursor::<usize>()?.unwrap_or_default();
         let rest = Vec::from_iter((1..).zip(reasons).skip(before));
         let next = |last: &(usize, ReasonCount)| last.0.to_string();
         let key = |one: &ReasonCount| one.newest.call.named_consumer().map(str::to_owned);
@@ -527,11 +508,11 @@ impl Call<'_> {
             let key = key(one).unwrap_or_default();
             reasons::summary(one, known.get(&key), metrics.accepted_of(&key), now)
         };
-        Ok(paged(rest, page, view, next))
+        Ok(paged(rest, limit, view, next))
     }
 
     pub(super) async fn list_audit(&self) -> ApiResult {
-        let page = self.query.page()?;
+        let limit = self.query.limit()?;
         let text = |name| self.query.text(name).map(str::to_owned);
         let consumer: Option<ConsumerKey> = self.query.parsed("consumer")?;
         let user: Option<UserId> = self.query.parsed("user")?;
@@ -542,16 +523,16 @@ impl Call<'_> {
             event: text("kind"),
             ..AuditFilter::default()
         };
-        let before = Self::after::<i64>(page)?;
+        let before = self.query.cursor::<i64>()?;
         let store = &self.backend.manage.store;
-        let found = store.audit_records(&filter, before, page.limit + 1);
+        let found = store.audit_records(&filter, before, limit + 1);
         let next = |entry: &AuditEntry| entry.position.to_string();
         let view = |entry: &AuditEntry| {
             let mut members = view::members(&entry.record);
             members.shift_insert(0, "time".to_owned(), json!(entry.at));
             Value::Object(members)
         };
-        Ok(paged(found.await?, page, view, next))
+        Ok(paged(found.await?, limit, view, next))
     }
 
     pub(super) async fn forget_lookup(&mut self) -> ApiResult {
