@@ -11,12 +11,12 @@ mod reason_count;
 
 use std::{
     collections::{HashMap, VecDeque},
-    net::IpAddr,
     sync::Arc,
 };
 
 use parking_lot::Mutex;
 use serde::Serialize;
+use serde_json::json;
 
 pub use self::{
     base_strings::{BaseStrings, MarkedText},
@@ -98,44 +98,25 @@ impl KeptCall {
 
 impl Serialize for KeptCall {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Members<'a> {
-            time: UnixTime,
-            request_id: Option<&'a str>,
-            method: Option<&'a str>,
-            path: Option<&'a str>,
-            operation: &'a str,
-            consumer: Option<&'a str>,
-            proof: SenderProof,
-            previous_secret: bool,
-            token: Option<&'a str>,
-            verdict: &'static str,
-            observed: bool,
-            diagnosis: Option<&'static str>,
-            parameters: Option<&'a str>,
-            problem: Option<&'a str>,
-            status: u16,
-            address: Option<IpAddr>,
-        }
         let call = &self.call;
-        let members = Members {
-            time: self.time,
-            request_id: call.request_id.as_deref(),
-            method: call.method.as_deref(),
-            path: call.path.as_deref(),
-            operation: call.operation.as_deref().unwrap_or_default(),
-            consumer: call.named_consumer(),
-            proof: call.proof.unwrap_or_default(),
-            previous_secret: call.secret.is_some(),
-            token: call.named_token(),
-            verdict: call.verdict.as_str(),
-            observed: call.observed().is_some(),
-            diagnosis: call.shown_diagnosis(),
-            parameters: call.parameters.as_deref(),
-            problem: call.problem.as_deref(),
-            status: call.status,
-            address: call.caller_address(),
-        };
+        let members = json!({
+            "time": self.time,
+            "request_id": call.request_id,
+            "method": call.method,
+            "path": call.path,
+            "operation": call.operation.as_deref().unwrap_or_default(),
+            "consumer": call.named_consumer(),
+            "proof": call.proof.unwrap_or_default(),
+            "previous_secret": call.secret.is_some(),
+            "token": call.named_token(),
+            "verdict": call.verdict.as_str(),
+            "observed": call.observed().is_some(),
+            "diagnosis": call.shown_diagnosis(),
+            "parameters": call.parameters,
+            "problem": call.problem,
+            "status": call.status,
+            "address": call.caller_address(),
+        });
         members.serialize(serializer)
     }
 }
@@ -310,9 +291,7 @@ impl Rejections {
         let consumers = reasons.filter(|all| all.iter().any(would_break)).count();
         kept.observed.sums(now, consumers)
     }
-}
 
-impl Rejections {
     /// Whether a rejection of this consumer is kept.
     pub fn has(&self, consumer: &str) -> bool {
         self.kept.lock().consumers.contains_key(consumer)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::{BaseStrings, KeptCall, REASONS};
 use crate::{
@@ -122,41 +123,20 @@ impl ReasonCount {
 /// Serde writes the members of `/v1/rejections/summary`.
 impl Serialize for ReasonCount {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Members<'a> {
-            consumer: Option<&'a str>,
-            reason: &'static str,
-            verdict: &'static str,
-            count: u64,
-            first: UnixTime,
-            last: UnixTime,
-            proof: Proofs,
-            previous_secret: bool,
-        }
-        #[derive(Serialize)]
-        struct Proofs {
-            verified: u64,
-            secrets: u64,
-            none: u64,
-        }
         let [verified, secrets, none] = self.proofs;
-        let members = Members {
-            consumer: self.newest.call.named_consumer(),
-            reason: self.newest.call.mistake(),
-            verdict: match self.is_observed() {
+        let members = json!({
+            "consumer": self.newest.call.named_consumer(),
+            "reason": self.newest.call.mistake(),
+            "verdict": match self.is_observed() {
                 true => Verdict::Observed.as_str(),
                 false => self.newest.call.verdict.as_str(),
             },
-            count: self.count,
-            first: self.first,
-            last: self.newest.time,
-            proof: Proofs {
-                verified,
-                secrets,
-                none,
-            },
-            previous_secret: self.newest.call.secret.is_some(),
-        };
+            "count": self.count,
+            "first": self.first,
+            "last": self.newest.time,
+            "proof": { "verified": verified, "secrets": secrets, "none": none },
+            "previous_secret": self.newest.call.secret.is_some(),
+        });
         members.serialize(serializer)
     }
 }
