@@ -110,8 +110,6 @@ enum PostgresFault {
     Silent,
     #[error("the connection was put back")]
     PutBack,
-    #[error("there are no connections for this purpose")]
-    NoConnections,
     #[error(transparent)]
     Connect(tokio_postgres::Error),
     #[error(

@@ -37,7 +37,7 @@ use crate::records::{
 };
 
 /// The purpose of a connection. A connection is never used for another purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
     /// Use cases of the store.
     UseCases,
@@ -90,7 +90,8 @@ pub(super) const fn statement_timeout(limit: Duration) -> u128 {
 /// The connections to a server, or to several that stand in for each other.
 pub(super) struct PostgresPool {
     pub(super) connector: Connector,
-    pools: [(Purpose, Pool); 2],
+    /// Those of each [`Purpose`].
+    pools: [Pool; 2],
     outage: Outage,
     /// Notified when something may have changed.
     changed: Arc<Notify>,
@@ -196,7 +197,7 @@ impl PostgresPool {
                 .runtime(Runtime::Tokio1)
                 .wait_timeout(Some(timeouts.connection))
                 .create_timeout(Some(CONNECT_TIMEOUT.max(timeouts.connection)));
-            Ok((purpose, pool.build()?))
+            pool.build()
         };
         Ok(Self {
             pools: [pool(Purpose::UseCases)?, pool(Purpose::Nonces)?],
@@ -214,10 +215,7 @@ impl PostgresPool {
     /// Lends a connection.
     pub(super) async fn take(&self, purpose: Purpose) -> Result<Conn> {
         self.outage.check()?;
-        let mut pools = self.pools.iter();
-        let found = pools.find(|(one, _)| *one == purpose);
-        let (_, pool) = found.ok_or(PostgresFault::NoConnections)?;
-        let taken = unless_it_panics(pool.get()).await?;
+        let taken = unless_it_panics(self.pools[purpose as usize].get()).await?;
         let taken = taken.map_err(|error| match error {
             PoolError::Backend(error) => PostgresFault::Connect(error).into(),
             PoolError::Timeout(TimeoutType::Wait) => PostgresFault::Overloaded.into(),
@@ -298,7 +296,7 @@ impl PostgresPool {
             return error;
         }
         if self.outage.begin(&**source) {
-            for (_, pool) in &self.pools {
+            for pool in &self.pools {
                 pool.retain(|_, _| false);
             }
             let pool = Arc::clone(self);

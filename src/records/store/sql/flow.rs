@@ -62,7 +62,70 @@ impl Store {
         now: UnixTime,
     ) -> Result<Decided> {
         self.run("decide", WRITE, async |tx| {
-            record_decision(tx, token, session, &decision, now).await
+    let found = lock(tx, token).await?;
+    let Some(mut found) = found.filter(|found| found.token == token) else {
+        return Ok(Decided::Unknown);
+    };
+    let consumer = consumers::find(tx, &found.consumer).await?;
+    let session = sessions::find(tx, session, now).await?;
+    let consumer = consumer.filter(|consumer| consumer.enabled);
+    let (Some((_, user)), Some(consumer)) = (session, consumer) else {
+        return Ok(Decided::Unknown);
+    };
+    if found.state != RequestTokenState::Issued {
+        return Ok(Decided::AlreadyDecided);
+    }
+    if now >= found.expires_at {
+        return Ok(Decided::Expired);
+    }
+    match &decision {
+        ConsentDecision::Allow {
+            permissions,
+            shown,
+            earlier,
+            verifier,
+            redirect_token,
+            expires_at,
+        } => {
+            let verifier = tx.seal().close(field::VERIFIER, token, verifier)?;
+            found.permissions.retain(|it| permissions.contains(it));
+            if let Some(earlier) = earlier {
+                let pair = (&user.id, &found.consumer);
+                let held = tokens::allowed(tx, pair, now, earlier.used_after).await?;
+                let current = Some(consumer.shown());
+                let is_enough = |(token, seen): &(AccessToken, Option<String>)| {
+                    *seen == current
+                        && *shown == current
+                        && (token.with_display_name || !earlier.with_display_name)
+                        && found
+                            .permissions
+                            .iter()
+                            .all(|it| token.permissions.contains(it))
+                };
+                if !held.iter().any(is_enough) {
+                    return Ok(Decided::NotAllowedBefore);
+                }
+            }
+            let allow = r#"UPDATE countersign.request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
+                 redirect_token = $4, expires_at = $5, permissions = $6, shown = $7
+                 WHERE token = $1"#;
+            let params = [
+                token.into(),
+                user.id.as_str().into(),
+                verifier.into(),
+                redirect_token.as_deref().into(),
+                (*expires_at).into(),
+                json(&found.permissions)?.into(),
+                shown.as_deref().into(),
+            ];
+            tx.execute(allow, &params).await?
+        }
+        ConsentDecision::Deny => {
+            let deny = "UPDATE countersign.request_tokens SET state = 'denied' WHERE token = $1";
+            tx.execute(deny, &[token.into()]).await?
+        }
+    };
+    Ok(Decided::Recorded)
         })
         .await
     }
@@ -70,7 +133,75 @@ impl Store {
     /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
     pub async fn exchange(&self, exchange: TokenExchange) -> Result<Exchanged> {
         self.run("exchange", WRITE, async |tx| {
-            self::exchange(tx, &exchange).await
+    let found = lock(tx, &exchange.token).await?;
+    let Some(found) = found.filter(|found| found.consumer == exchange.consumer) else {
+        return Ok(Exchanged::Unknown);
+    };
+    let user = match &found.state {
+        RequestTokenState::Authorized { user, .. } => users::find(tx, user).await?,
+        _ => None,
+    };
+    let is_expired = exchange.now >= found.expires_at;
+    let (user, verifier) = match (&found.state, user.filter(|user| user.enabled)) {
+        (RequestTokenState::Authorized { verifier, .. }, Some(user)) => (user, verifier),
+        (RequestTokenState::Voided | RequestTokenState::Authorized { .. }, _) => {
+            return Ok(Exchanged::Unknown);
+        }
+        _ if is_expired => return Ok(Exchanged::Expired),
+        (RequestTokenState::Exchanged, _) => return Ok(Exchanged::Used),
+        (RequestTokenState::Issued, _) => return Ok(Exchanged::Undecided),
+        (RequestTokenState::Denied, _) => return Ok(Exchanged::Denied),
+    };
+    if is_expired {
+        return Ok(Exchanged::Expired);
+    }
+    let token = found.token.as_str();
+    if *verifier != exchange.verifier {
+        let is_last = found.wrong_verifiers + 1 >= MAX_WRONG_VERIFIERS;
+        let count = r#"UPDATE countersign.request_tokens SET wrong_verifiers = wrong_verifiers + 1,
+                 state = CASE WHEN $2 THEN 'voided' ELSE state END,
+                 "user" = CASE WHEN $2 THEN NULL ELSE "user" END,
+                 verifier = CASE WHEN $2 THEN NULL ELSE verifier END
+             WHERE token = $1"#;
+        tx.execute(count, &[token.into(), is_last.into()]).await?;
+        return Ok(Exchanged::WrongVerifier);
+    }
+    let (held, again) = held(tx, &exchange, &user.id, &found.permissions).await?;
+    let is_new = again.is_none();
+    let access_token = again.unwrap_or_else(|| AccessToken {
+        token: exchange.access_token.clone(),
+        secret: exchange.access_secret.clone(),
+        consumer: found.consumer.clone(),
+        user: user.id.clone(),
+        permissions: found.permissions.clone(),
+        issued_at: exchange.now,
+        expires_at: exchange.expires_at,
+        last_used_at: None,
+        last_used_from: None,
+        revoked_at: None,
+        began: TokenBeginning::Consent,
+        with_display_name: exchange.with_display_name,
+    });
+    if is_new && !tokens::insert(tx, std::slice::from_ref(&access_token)).await? {
+        return Err(StoreError::Broken(
+            "a new access token has an identifier that is taken",
+        ));
+    }
+    let most = exchange.most.map_or(usize::MAX, |most| most.get() as usize);
+    let others = held.iter().filter(|it| it.token != access_token.token);
+    for surplus in others.skip(most - 1).take(AT_ONCE) {
+        tokens::revoke_at(tx, &surplus.token, Some(exchange.now)).await?;
+    }
+    let keep = "UPDATE countersign.access_tokens SET shown =
+             (SELECT shown FROM countersign.request_tokens WHERE token = $1) WHERE token = $2";
+    let params = [token.into(), access_token.token.as_str().into()];
+    tx.execute(keep, &params).await?;
+    // The token of the redirect stays, so that a second exchange by it is `Used` as well.
+    let end = r#"UPDATE countersign.request_tokens SET state = 'exchanged', "user" = NULL, verifier = NULL
+         WHERE token = $1"#;
+    tx.execute(end, &[token.into()]).await?;
+    let user = Box::new(user);
+    Ok(Exchanged::Exchanged { access_token, user })
         })
         .await
     }
@@ -123,151 +254,6 @@ pub(super) async fn issue(tx: &mut Tx, token: &RequestToken) -> Result<bool> {
     let mut columns = token.columns()?;
     columns.extend([("secret", sealed.into()), ("state", "issued".into())]);
     Ok(tx.insert("request_tokens", columns, "").await? > 0)
-}
-
-pub(super) async fn record_decision(
-    tx: &mut Tx,
-    token: &str,
-    session: &[u8; 32],
-    decision: &ConsentDecision,
-    now: UnixTime,
-) -> Result<Decided> {
-    let found = lock(tx, token).await?;
-    let Some(mut found) = found.filter(|found| found.token == token) else {
-        return Ok(Decided::Unknown);
-    };
-    let consumer = consumers::find(tx, &found.consumer).await?;
-    let session = sessions::find(tx, session, now).await?;
-    let consumer = consumer.filter(|consumer| consumer.enabled);
-    let (Some((_, user)), Some(consumer)) = (session, consumer) else {
-        return Ok(Decided::Unknown);
-    };
-    if found.state != RequestTokenState::Issued {
-        return Ok(Decided::AlreadyDecided);
-    }
-    if now >= found.expires_at {
-        return Ok(Decided::Expired);
-    }
-    match decision {
-        ConsentDecision::Allow {
-            permissions,
-            shown,
-            earlier,
-            verifier,
-            redirect_token,
-            expires_at,
-        } => {
-            let verifier = tx.seal().close(field::VERIFIER, token, verifier)?;
-            found.permissions.retain(|it| permissions.contains(it));
-            if let Some(earlier) = earlier {
-                let pair = (&user.id, &found.consumer);
-                let held = tokens::allowed(tx, pair, now, earlier.used_after).await?;
-                let current = Some(consumer.shown());
-                let is_enough = |(token, seen): &(AccessToken, Option<String>)| {
-                    *seen == current
-                        && *shown == current
-                        && (token.with_display_name || !earlier.with_display_name)
-                        && found
-                            .permissions
-                            .iter()
-                            .all(|it| token.permissions.contains(it))
-                };
-                if !held.iter().any(is_enough) {
-                    return Ok(Decided::NotAllowedBefore);
-                }
-            }
-            let allow = r#"UPDATE countersign.request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
-                 redirect_token = $4, expires_at = $5, permissions = $6, shown = $7
-                 WHERE token = $1"#;
-            let params = [
-                token.into(),
-                user.id.as_str().into(),
-                verifier.into(),
-                redirect_token.as_deref().into(),
-                (*expires_at).into(),
-                json(&found.permissions)?.into(),
-                shown.as_deref().into(),
-            ];
-            tx.execute(allow, &params).await?
-        }
-        ConsentDecision::Deny => {
-            let deny = "UPDATE countersign.request_tokens SET state = 'denied' WHERE token = $1";
-            tx.execute(deny, &[token.into()]).await?
-        }
-    };
-    Ok(Decided::Recorded)
-}
-
-pub(super) async fn exchange(tx: &mut Tx, exchange: &TokenExchange) -> Result<Exchanged> {
-    let found = lock(tx, &exchange.token).await?;
-    let Some(found) = found.filter(|found| found.consumer == exchange.consumer) else {
-        return Ok(Exchanged::Unknown);
-    };
-    let user = match &found.state {
-        RequestTokenState::Authorized { user, .. } => users::find(tx, user).await?,
-        _ => None,
-    };
-    let is_expired = exchange.now >= found.expires_at;
-    let (user, verifier) = match (&found.state, user.filter(|user| user.enabled)) {
-        (RequestTokenState::Authorized { verifier, .. }, Some(user)) => (user, verifier),
-        (RequestTokenState::Voided | RequestTokenState::Authorized { .. }, _) => {
-            return Ok(Exchanged::Unknown);
-        }
-        _ if is_expired => return Ok(Exchanged::Expired),
-        (RequestTokenState::Exchanged, _) => return Ok(Exchanged::Used),
-        (RequestTokenState::Issued, _) => return Ok(Exchanged::Undecided),
-        (RequestTokenState::Denied, _) => return Ok(Exchanged::Denied),
-    };
-    if is_expired {
-        return Ok(Exchanged::Expired);
-    }
-    let token = found.token.as_str();
-    if *verifier != exchange.verifier {
-        let is_last = found.wrong_verifiers + 1 >= MAX_WRONG_VERIFIERS;
-        let count = r#"UPDATE countersign.request_tokens SET wrong_verifiers = wrong_verifiers + 1,
-                 state = CASE WHEN $2 THEN 'voided' ELSE state END,
-                 "user" = CASE WHEN $2 THEN NULL ELSE "user" END,
-                 verifier = CASE WHEN $2 THEN NULL ELSE verifier END
-             WHERE token = $1"#;
-        tx.execute(count, &[token.into(), is_last.into()]).await?;
-        return Ok(Exchanged::WrongVerifier);
-    }
-    let (held, again) = held(tx, exchange, &user.id, &found.permissions).await?;
-    let is_new = again.is_none();
-    let access_token = again.unwrap_or_else(|| AccessToken {
-        token: exchange.access_token.clone(),
-        secret: exchange.access_secret.clone(),
-        consumer: found.consumer.clone(),
-        user: user.id.clone(),
-        permissions: found.permissions.clone(),
-        issued_at: exchange.now,
-        expires_at: exchange.expires_at,
-        last_used_at: None,
-        last_used_from: None,
-        revoked_at: None,
-        began: TokenBeginning::Consent,
-        with_display_name: exchange.with_display_name,
-    });
-    if is_new && !tokens::insert(tx, std::slice::from_ref(&access_token)).await? {
-        return Err(StoreError::Broken(
-            "a new access token has an identifier that is taken",
-        ));
-    }
-    let most = exchange.most.map_or(usize::MAX, |most| most.get() as usize);
-    let others = held.iter().filter(|it| it.token != access_token.token);
-    for surplus in others.skip(most - 1).take(AT_ONCE) {
-        tokens::revoke_at(tx, &surplus.token, Some(exchange.now)).await?;
-    }
-    let keep = "UPDATE countersign.access_tokens SET shown =
-             (SELECT shown FROM countersign.request_tokens WHERE token = $1) WHERE token = $2";
-    let params = [token.into(), access_token.token.as_str().into()];
-    tx.execute(keep, &params).await?;
-    // The token of the redirect stays, so that a second exchange by it is `Used` as well.
-    let end = r#"UPDATE countersign.request_tokens SET state = 'exchanged', "user" = NULL, verifier = NULL
-         WHERE token = $1"#;
-    tx.execute(end, &[token.into()]).await?;
-    let user = Box::new(user);
-    Ok(Exchanged::Exchanged { access_token, user })
 }
 
 /// Finds, the last used first, the tokens that the user has allowed the consumer, if the exchange has a rule on them; and among

@@ -65,6 +65,8 @@ const SNAPSHOT: (Isolation, Deadline) = (Isolation::Snapshot, Deadline::Request)
 const WRITE: (Isolation, Deadline) = (Isolation::Write, Deadline::Request);
 /// Reads many records, for a command.
 const LIST: (Isolation, Deadline) = (Isolation::Single, Deadline::Command);
+/// Changes consumers or users, for a request.
+const CHANGE: (Isolation, Deadline) = (Isolation::Exclusive, Deadline::Request);
 /// Changes consumers or users, or many records, for a command.
 const EXCLUSIVE: (Isolation, Deadline) = (Isolation::Exclusive, Deadline::Command);
 

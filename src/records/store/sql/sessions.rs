@@ -2,14 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use super::{READ, SNAPSHOT, Store, WRITE, passes, tx::Tx, users};
+use super::{CHANGE, READ, SNAPSHOT, Store, WRITE, passes, tx::Tx, users};
 use crate::{
     base::{clock::UnixTime, secret::Secret, text::names::UserId},
     records::{
-        store::{
-            engine::{Deadline, Isolation},
-            sql::tx::rows,
-        },
+        store::sql::tx::rows,
         values::{
             Result,
             record::{Session, User},
@@ -73,20 +70,16 @@ impl Store {
         verified: Secret,
         hash: Secret,
     ) -> Result<bool> {
-        self.run(
-            "change_password",
-            (Isolation::Exclusive, Deadline::Request),
-            async |tx| {
-                let user = users::find(tx, &session.user).await?;
-                let is_same =
-                    |user: &User| user.enabled && user.password_hash.as_ref() == Some(&verified);
-                if !user.is_some_and(|user| is_same(&user)) {
-                    return Ok(false);
-                }
-                users::set_password(tx, &session.user, &hash, false).await?;
-                insert(tx, &session).await
-            },
-        )
+        self.run("change_password", CHANGE, async |tx| {
+            let user = users::find(tx, &session.user).await?;
+            let is_same =
+                |user: User| user.enabled && user.password_hash.as_ref() == Some(&verified);
+            if !user.is_some_and(is_same) {
+                return Ok(false);
+            }
+            users::set_password(tx, &session.user, &hash, false).await?;
+            insert(tx, &session).await
+        })
         .await
     }
 

@@ -1,15 +1,12 @@
 //! Users: registered, disabled, removed, with the sessions and tokens that end then.
 
-use super::{EXCLUSIVE, LIST, READ, SNAPSHOT, Store, is_removed, passes, retire, tx::Tx};
+use super::{CHANGE, EXCLUSIVE, LIST, READ, SNAPSHOT, Store, is_removed, passes, retire, tx::Tx};
 use crate::{
     base::{clock::UnixTime, secret::Secret, text::names::UserId},
     records::{
-        store::{
-            engine::{Deadline, Isolation},
-            sql::tx::{
-                filter::condition,
-                rows::{self, digest},
-            },
+        store::sql::tx::{
+            filter::condition,
+            rows::{self, digest},
         },
         values::{
             Result, StoreError,
@@ -55,12 +52,8 @@ impl Store {
         if let Some(admitted) = known.await? {
             return Ok(admitted);
         }
-        self.run(
-            "admit_user",
-            (Isolation::Exclusive, Deadline::Request),
-            async |tx| admit(tx, user, now).await,
-        )
-        .await
+        self.run("admit_user", CHANGE, async |tx| admit(tx, user, now).await)
+            .await
     }
 
     /// Finds a user by id.

@@ -8,12 +8,9 @@ use crate::{
         text::names::{ConsumerKey, UserId},
     },
     records::{
-        store::{
-            engine::{Deadline, Isolation},
-            sql::{
-                LIST, READ, Store, consumers, is_removed,
-                tx::{Tx, rows},
-            },
+        store::sql::{
+            CHANGE, LIST, READ, Store, consumers, is_removed,
+            tx::{Tx, rows},
         },
         values::{
             Result,
@@ -39,8 +36,7 @@ impl Store {
         bounds: RegistrationBounds,
         now: UnixTime,
     ) -> Result<Asked> {
-        let limits = (Isolation::Exclusive, Deadline::Request);
-        self.run("ask_for_consumer", limits, async |tx| {
+        self.run("ask_for_consumer", CHANGE, async |tx| {
             let (key, user) = (consumer.key.as_str(), owner.as_str());
             if is_removed(tx, "consumer", key).await?
                 || consumers::find(tx, &consumer.key).await?.is_some()
