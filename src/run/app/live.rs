@@ -26,7 +26,6 @@ use crate::{
         bearer::{BearerTokens, OwnTokens, SetupError},
         forward::{ForwardParams, pool::PoolParams},
         identity::keys::Keys,
-        parse::origin::Origins,
         policy::rate_limit::ConsumerRates,
         route,
         verify::{Advice, VerifyRules},
@@ -74,21 +73,31 @@ pub fn live(
         }),
         clock: services.clock.clone(),
     };
-    let mut pages = page_rules(
-        config,
-        &origins,
-        Arc::clone(&theme),
-        collections(config, listener),
-    );
-    pages.sunset.clone_from(&sunset);
-    if config.signature.advice != Advice::Off {
-        pages.signature_check = Some(Arc::new(DeveloperCheck {
-            store: Arc::clone(&services.store),
-            rules: explain_rules(config, listener, &services.clock),
-            pool: Arc::clone(&services.developer_checks),
-            clock: services.clock.clone(),
-        }));
-    }
+    let signature_check = || DeveloperCheck {
+        store: Arc::clone(&services.store),
+        rules: explain_rules(config, listener, &services.clock),
+        pool: Arc::clone(&services.developer_checks),
+        clock: services.clock.clone(),
+    };
+    let gives_advice = config.signature.advice != Advice::Off;
+    let pages = PageRules {
+        origins: Arc::clone(&origins),
+        authorize_page: config.authorize_page.clone(),
+        theme: Arc::clone(&theme),
+        login: config.login.clone(),
+        sessions: config.sessions,
+        registration: config.registration,
+        user_headers: config.password_check.user_headers(&config.login),
+        tokens: config.tokens,
+        default_dialect: config.signature.default_dialect,
+        scope: config.scope.clone(),
+        consent: config.consent,
+        permissions: config.permission.clone(),
+        sunset: sunset.clone(),
+        gives_display_name: config.token_response.gives_display_name(),
+        signature_check: gives_advice.then(|| Arc::new(signature_check()) as _),
+        collections: collections(config, listener),
+    };
     let authorizer = Authorizer {
         verifier: Arc::clone(&services.verifier),
         verify,
@@ -101,11 +110,9 @@ pub fn live(
         sunset,
         rates,
     };
-    let concurrent_requests = descriptors::at_most(
-        config.limits.concurrent_requests.get() as usize,
-        descriptors::limit(),
-    );
-    let header_case = config.upstream.header_case;
+    let concurrent_requests = config.limits.concurrent_requests.get() as usize;
+    let concurrent_requests = descriptors::at_most(concurrent_requests, descriptors::limit());
+    let (header_case, hosts) = (config.upstream.header_case, config.admin.hosts.iter());
     Ok(Live {
         limits: config.limits.limits(config.protocols, header_case),
         route: route::RouteRules {
@@ -122,12 +129,7 @@ pub fn live(
         forward: rewriting(config, &origins.base.origin, keys.as_ref(), services),
         upstream: upstream_params(config)?,
         theme,
-        admin_hosts: config
-            .admin
-            .hosts
-            .iter()
-            .map(|name| name.0.clone())
-            .collect(),
+        admin_hosts: hosts.map(|name| name.0.clone()).collect(),
         access_log: config.log.access,
         described_body_bytes: config.described_body_bytes(),
         concurrent_requests,
@@ -173,6 +175,7 @@ pub(super) fn backend(
     };
     let (store, feed) = (Arc::clone(&services.store), Arc::clone(&services.feed));
     let settings = RecordDefaults::new(config.signature, config.tokens);
+    let api_urls = config.public_api_urls(listener);
     Ok(Some(Backend {
         tokens,
         manage: Management::new(store, services.clock.clone(), settings, Some(feed)),
@@ -180,11 +183,7 @@ pub(super) fn backend(
         rules: explain_rules(config, listener, &services.clock),
         permissions: config.permission.clone(),
         base_url: config.base_url(listener).to_string(),
-        api_urls: config
-            .public_api_urls(listener)
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
+        api_urls: api_urls.iter().map(ToString::to_string).collect(),
     }))
 }
 
@@ -238,32 +237,6 @@ pub fn collections(config: &Config, listener: SocketAddr) -> CollectionRules {
         api: config.api_address(listener),
         operations: Arc::new(config.operations()),
         methods: config.signature.methods,
-    }
-}
-
-fn page_rules(
-    config: &Config,
-    origins: &Arc<Origins>,
-    theme: Arc<Theme>,
-    collections: CollectionRules,
-) -> PageRules {
-    PageRules {
-        origins: Arc::clone(origins),
-        authorize_page: config.authorize_page.clone(),
-        theme,
-        login: config.login.clone(),
-        sessions: config.sessions,
-        registration: config.registration,
-        user_headers: config.password_check.user_headers(&config.login),
-        tokens: config.tokens,
-        default_dialect: config.signature.default_dialect,
-        scope: config.scope.clone(),
-        consent: config.consent,
-        permissions: config.permission.clone(),
-        sunset: None,
-        gives_display_name: config.token_response.gives_display_name(),
-        signature_check: None,
-        collections,
     }
 }
 

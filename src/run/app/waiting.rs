@@ -176,13 +176,8 @@ impl Answering {
             spawn_local(listener::accept(listener, rules, Rc::new(handler), stop));
         };
         for listener in listeners.public() {
-            let proxy_protocol = config.protocols.proxy_protocol;
-            serve(
-                Listener::Tcp(listener.try_clone()?),
-                Kind::Public,
-                tls,
-                proxy_protocol,
-            );
+            let listener = Listener::Tcp(listener.try_clone()?);
+            serve(listener, Kind::Public, tls, config.protocols.proxy_protocol);
         }
         if let Some(forward_auth) = &listeners.forward_auth {
             serve(

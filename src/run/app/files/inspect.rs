@@ -10,7 +10,7 @@ use std::{
     io,
     net::SocketAddr,
     os::unix::fs::{FileTypeExt, MetadataExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::{
@@ -86,33 +86,26 @@ pub async fn reach_api(params: PoolParams) -> io::Result<()> {
 pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<(Severity, String)> {
     let mut findings = Findings(Vec::new());
     let (listen, upstream) = (&config.listen_tls, &config.upstream_tls);
-    for key in &listen.key {
-        findings.mode("listen.tls.key", key);
-    }
-    if let Some(key) = &upstream.key {
-        findings.mode("upstream.tls.key", key);
-    }
-    for key in &config.assertion.key_files {
-        findings.mode("identity.assertion.key_files", key);
-    }
-    for key in &config.store.encryption_key_file {
-        findings.mode("store.encryption_key_file", key);
-    }
-    if let Some(file) = config.store.file() {
-        findings.mode("store.url", &file);
-    }
-    if let Some(file) = &config.lookup.secret_file {
-        findings.mode("store.lookup.secret_file", file);
-    }
-    if let Some(key) = &config.lookup.private_key {
-        findings.mode("store.lookup.private_key", key);
-    }
-    for issuer in &config.issuer {
-        if let Some(file) = &issuer.client_secret_file {
-            findings.mode("bearer.issuer.client_secret_file", file);
-        }
-    }
-    for (key, file) in config.admin.token_files() {
+    let (lookup, store) = (&config.lookup, config.store.file());
+    let secrets: [(&str, &[PathBuf]); 7] = [
+        ("listen.tls.key", &listen.key),
+        ("upstream.tls.key", upstream.key.as_slice()),
+        ("identity.assertion.key_files", &config.assertion.key_files),
+        (
+            "store.encryption_key_file",
+            &config.store.encryption_key_file,
+        ),
+        ("store.url", store.as_slice()),
+        ("store.lookup.secret_file", lookup.secret_file.as_slice()),
+        ("store.lookup.private_key", lookup.private_key.as_slice()),
+    ];
+    let of_issuers = config.issuer.iter().map(|issuer| {
+        let file = issuer.client_secret_file.as_slice();
+        ("bearer.issuer.client_secret_file", file)
+    });
+    let secrets = secrets.into_iter().chain(of_issuers);
+    let secrets = secrets.flat_map(|(key, files)| files.iter().map(move |file| (key, &**file)));
+    for (key, file) in secrets.chain(config.admin.token_files()) {
         findings.mode(key, file);
     }
     let certificates = Certificate::read(config);

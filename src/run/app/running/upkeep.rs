@@ -49,27 +49,28 @@ const MARK_CHECK: Duration = Duration::from_secs(1);
 
 /// Starts all of it on the current local set. Dropping the returned value stops it.
 pub(crate) fn start(services: &Arc<Services>) -> JoinSet<()> {
-    let tasks = &mut JoinSet::new();
-    let changes = Some(Condition::StoreChanges);
-    every(tasks, FOLLOW_PAUSE, services, changes, async |services| {
+    let mut upkeep = Upkeep {
+        services: Arc::clone(services),
+        tasks: JoinSet::new(),
+    };
+    upkeep.every(FOLLOW_PAUSE, Condition::StoreChanges, async |services| {
         // The feed is read regularly as well: a report may be lost, and not every store reports changes.
         let _ = timeout(FOLLOW_EVERY, services.store.notified()).await;
         Ok(services.feed.follow().await?)
     });
-    let imports = Some(Condition::Imports);
-    every(tasks, LOOK_EVERY, services, imports, async |services| {
+    upkeep.every(LOOK_EVERY, Condition::Imports, async |services| {
         let noted = services::note_imported(&services.nonces, &services.store).await;
         services.readiness.check().await;
         Ok(noted?)
     });
-    every(tasks, LOOK_EVERY, services, None, async |services| {
+    upkeep.every(LOOK_EVERY, NONE, async |services| {
         if let Some(lookup) = &services.lookup {
             let trouble = lookup.trouble().await;
             services.conditions.set(Condition::Lookup, trouble);
         }
         Ok(())
     });
-    every(tasks, LOOK_EVERY, services, None, async |services| {
+    upkeep.every(LOOK_EVERY, NONE, async |services| {
         let trouble = match services.bearer.load_full() {
             Some(tokens) => tokens.trouble().await,
             None => None,
@@ -77,46 +78,33 @@ pub(crate) fn start(services: &Arc<Services>) -> JoinSet<()> {
         services.conditions.set(Condition::Issuer, trouble);
         Ok(())
     });
-    let uses = Some(Condition::LastUses);
-    every(tasks, FLUSH_EVERY, services, uses, async |services| {
+    upkeep.every(FLUSH_EVERY, Condition::LastUses, async |services| {
         Ok(services.credentials.flush_uses().await?)
     });
-    every(
-        tasks,
-        REGISTRATIONS_EVERY,
-        services,
-        None,
-        async |services| {
-            let waiting = services.store.count_undecided().await?;
-            let waiting = waiting.try_into().unwrap_or(i64::MAX);
-            services.metrics.registrations_waiting.set(waiting);
-            Ok(())
-        },
-    );
-    let purge = Some(Condition::Purge);
-    every(tasks, PURGE_EVERY, services, purge, async |services| {
+    upkeep.every(REGISTRATIONS_EVERY, NONE, async |services| {
+        let waiting = services.store.count_undecided().await?;
+        let waiting = waiting.try_into().unwrap_or(i64::MAX);
+        services.metrics.registrations_waiting.set(waiting);
+        Ok(())
+    });
+    upkeep.every(PURGE_EVERY, Condition::Purge, async |services| {
         let now = services.clock.now();
         Ok(services.store.purge(now, services.keep_audit).await?)
     });
-    let purge = Some(Condition::Purge);
-    every(tasks, REMOVE_EVERY, services, purge, remove_ended);
-    every(tasks, SAMPLE_EVERY, services, None, async |services| {
-        let counts = services.metrics.counts();
-        let (charts, now) = (&services.charts, services.clock.now());
-        charts.sample(counts, now);
-        charts
-            .consumers
-            .last_day(now, services.metrics.accepted_calls());
-        charts
-            .by_bearer
-            .last_day(now, services.metrics.bearer_calls());
+    upkeep.every(REMOVE_EVERY, Condition::Purge, remove_ended);
+    upkeep.every(SAMPLE_EVERY, NONE, async |services| {
+        let (charts, metrics) = (&services.charts, &services.metrics);
+        let now = services.clock.now();
+        charts.sample(metrics.counts(), now);
+        charts.consumers.last_day(now, metrics.accepted_calls());
+        charts.by_bearer.last_day(now, metrics.bearer_calls());
         Ok(())
     });
-    every(tasks, TRIM_EVERY, services, None, async |_| {
+    upkeep.every(TRIM_EVERY, NONE, async |_| {
         Ok(spawn_blocking(memory::return_free_pages).await?)
     });
     let mut from = None;
-    every(tasks, KEYS_EVERY, services, None, async move |services| {
+    upkeep.every(KEYS_EVERY, NONE, async move |services| {
         let now = services.clock.now();
         let (begun, next) = from.take().unwrap_or((now, ResealFrom::default()));
         let batch = services.store.reseal(next, true).await?;
@@ -135,8 +123,7 @@ pub(crate) fn start(services: &Arc<Services>) -> JoinSet<()> {
     });
     let mut due = 0;
     let checks = MARK_EVERY.as_secs() / MARK_CHECK.as_secs();
-    let mark = Some(Condition::NonceMark);
-    every(tasks, MARK_CHECK, services, mark, async move |services| {
+    upkeep.every(MARK_CHECK, Condition::NonceMark, async move |services| {
         let now = services.clock.now();
         // Deleting files may take long; no request waits for this thread.
         let nonces = Arc::clone(&services.nonces);
@@ -153,14 +140,14 @@ pub(crate) fn start(services: &Arc<Services>) -> JoinSet<()> {
         Ok(maintained?)
     });
     let services = Arc::clone(services);
-    tasks.spawn_local(async move {
+    upkeep.tasks.spawn_local(async move {
         let about = CommandRecord {
             changes: Some(format!("version {}", env!("CARGO_PKG_VERSION"))),
             ..CommandRecord::counting("process_started", [])
         };
         record(&services, about).await;
     });
-    std::mem::take(tasks)
+    upkeep.tasks
 }
 
 /// Records what this process did, for the operators of all replicas.
@@ -171,12 +158,8 @@ pub(crate) async fn record(services: &Services, about: CommandRecord) {
             actor: actor(Tool::Serve),
             ..about
         };
-        Ok::<_, TaskError>(
-            services
-                .store
-                .record_command(services.clock.now(), &record)
-                .await?,
-        )
+        let now = services.clock.now();
+        Ok::<_, TaskError>(services.store.record_command(now, &record).await?)
     };
     if let Err(error) = recorded.await {
         tracing::warn!(%error, "the audit record of this process is not kept");
@@ -228,10 +211,8 @@ pub(crate) async fn hold_unapproved(services: &Services, permissions: &[Permissi
 async fn remove_ended(services: &Services) -> Result<(), TaskError> {
     let now = services.clock.now();
     let mut ended = Ended::default();
-    let removed = services
-        .store
-        .remove_ended(now, services.keep_expired, &mut ended)
-        .await;
+    let (store, keep) = (&services.store, services.keep_expired);
+    let removed = store.remove_ended(now, keep, &mut ended).await;
     if ended != Ended::default() {
         let counts = [
             ("access_tokens", ended.access_tokens),
@@ -243,40 +224,48 @@ async fn remove_ended(services: &Services) -> Result<(), TaskError> {
             actor: actor(Tool::Serve),
             ..CommandRecord::counting("ended_removed", counts)
         };
-        services.store.record_command(now, &record).await?;
+        store.record_command(now, &record).await?;
     }
     Ok(removed?)
 }
 
 type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Runs `task` at each tick. A failure sets `condition`, or the one of a full disk.
-fn every(
-    tasks: &mut JoinSet<()>,
-    period: Duration,
-    services: &Arc<Services>,
-    condition: Option<Condition>,
-    mut task: impl AsyncFnMut(&Services) -> Result<(), TaskError> + 'static,
-) {
-    let services = Arc::clone(services);
-    tasks.spawn_local(async move {
-        let mut ticks = interval(period);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let failed = task(&services).await.err();
-            if failed
-                .as_ref()
-                .is_some_and(|error| is_logged_outage(&**error))
-            {
-                continue;
+/// No condition of its own: a failure is of no consequence, or is noted by the task.
+const NONE: Option<Condition> = None;
+
+/// Tasks that run again and again.
+struct Upkeep {
+    services: Arc<Services>,
+    tasks: JoinSet<()>,
+}
+
+impl Upkeep {
+    /// Runs `task` at each tick. A failure sets `condition`, or the one of a full disk.
+    fn every(
+        &mut self,
+        period: Duration,
+        condition: impl Into<Option<Condition>>,
+        mut task: impl AsyncFnMut(&Services) -> Result<(), TaskError> + 'static,
+    ) {
+        let (services, condition) = (Arc::clone(&self.services), condition.into());
+        self.tasks.spawn_local(async move {
+            let mut ticks = interval(period);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                let failed = task(&services).await.err();
+                let failure = failed.as_deref();
+                if failure.is_some_and(|error| is_logged_outage(error)) {
+                    continue;
+                }
+                let cause = failure.map(|error| causes(error));
+                if failure.is_some_and(|error| is_disk_full(error)) {
+                    services.conditions.set(Condition::DiskFull, cause);
+                } else if let Some(condition) = condition {
+                    services.conditions.set(condition, cause);
+                }
             }
-            let cause = failed.as_ref().map(|error| causes(&**error));
-            if failed.is_some_and(|error| is_disk_full(&*error)) {
-                services.conditions.set(Condition::DiskFull, cause);
-            } else if let Some(condition) = condition {
-                services.conditions.set(condition, cause);
-            }
-        }
-    });
+        });
+    }
 }
