@@ -116,14 +116,12 @@ pub(super) fn for_consumer(
     (accepted, rejected): ([u64; HOURS], [u64; HOURS]),
     wrong: &'static str,
 ) -> Chart {
-    let span = &HOURS_OF_DAY;
     let begins = (0..HOURS as u64).rev();
     let begins = begins.map(|ago| UnixTime((now.0 / 3_600).saturating_sub(ago) * 3_600));
     let hours = begins.zip(accepted).zip(rejected);
     let hours = Vec::from_iter(hours.map(|((begin, right), wrong)| (begin, right, wrong)));
     let most = hours.iter().map(|(_, right, wrong)| right + wrong).max();
     let most = most.unwrap_or_default();
-    let head = vec!["from", "accepted", wrong];
     let row = |(begin, right, wrong): &(UnixTime, u64, u64)| {
         let counts = [*right, *wrong].map(|count| Number(count).to_string());
         [time(*begin)].into_iter().chain(counts).collect()
@@ -136,15 +134,9 @@ pub(super) fn for_consumer(
         description: format!("{right} accepted, {bad} {wrong}. Each bar is an hour."),
         top: Number(most).to_string(),
         legend: vec![("c-served", "accepted"), ("c-rejected", wrong)],
-        ..Chart::new(
-            span,
-            "by-hour",
-            "Calls by hour".to_owned(),
-            &hours,
-            most,
-            parts,
-            (head, row),
-        )
+        title: "Calls by hour".to_owned(),
+        head: vec!["from", "accepted", wrong],
+        ..Chart::new(&HOURS_OF_DAY, "by-hour", &hours, most, parts, row)
     }
 }
 
@@ -152,8 +144,7 @@ pub(super) fn for_consumer(
 pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
     let period = span.period;
     let parts = |sample: &Sample| -> Parts {
-        let parts = OUTCOMES.map(|(kind, class, _)| (class, outcome(sample, kind)));
-        parts.into()
+        (OUTCOMES.map(|(kind, class, _)| (class, outcome(sample, kind)))).into()
     };
     let most = samples.iter().map(|sample| sample.counts.total()).max();
     let most = most.unwrap_or_default();
@@ -169,18 +160,9 @@ pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
         description: format!("{}. Each bar is a {period}.", sums.join(", ")),
         top: Number(most).to_string(),
         legend: OUTCOMES.map(|(_, class, name)| (class, name)).into(),
-        ..Chart::new(
-            span,
-            "requests",
-            format!("Requests by {period}"),
-            samples,
-            most,
-            parts,
-            (
-                vec!["until", "served", "observed", "rejected", "failed"],
-                row,
-            ),
-        )
+        title: format!("Requests by {period}"),
+        head: vec!["until", "served", "observed", "rejected", "failed"],
+        ..Chart::new(span, "requests", samples, most, parts, row)
     }
 }
 
@@ -212,15 +194,9 @@ pub(super) fn latencies(span: &Span, samples: &[Sample]) -> Chart {
         description: format!("{now}. Each bar is a {period}; its height is logarithmic."),
         top: bound(REQUEST_BOUNDS.len()),
         legend: PERCENTILES.map(|(_, class, name)| (class, name)).into(),
-        ..Chart::new(
-            span,
-            "latency",
-            format!("Latency by {period}"),
-            samples,
-            highest,
-            parts,
-            (vec!["until", "half in", "95 % in"], row),
-        )
+        title: format!("Latency by {period}"),
+        head: vec!["until", "half in", "95 % in"],
+        ..Chart::new(span, "latency", samples, highest, parts, row)
     }
 }
 
@@ -229,11 +205,10 @@ impl Chart {
     fn new<S>(
         span: &Span,
         id: &'static str,
-        title: String,
         samples: &[S],
         full: u64,
         parts: impl Fn(&S) -> Parts,
-        (head, row): (Vec<&'static str>, impl Fn(&S) -> Vec<String>),
+        row: impl Fn(&S) -> Vec<String>,
     ) -> Self {
         let mut bars = Vec::new();
         // The last bar is at the right end.
@@ -266,9 +241,9 @@ impl Chart {
             begin: span.begin,
             top: String::new(),
             legend: Vec::new(),
-            head,
+            head: Vec::new(),
             rows: samples.iter().rev().map(row).collect(),
-            title,
+            title: String::new(),
         }
     }
 }

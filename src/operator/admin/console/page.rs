@@ -32,13 +32,11 @@ pub(super) struct Shell<'a> {
     pub(super) now: UnixTime,
 }
 
-impl Shell<'_> {
+impl<'a> Shell<'a> {
     pub(super) fn as_of(&self) -> String {
         time(self.now)
     }
-}
 
-impl<'a> Shell<'a> {
     pub(super) fn frame(&'a self, title: impl Into<String>) -> ConsoleFrame<'a> {
         let title = title.into();
         ConsoleFrame { shell: self, title }

@@ -154,6 +154,14 @@ impl Named {
     }
 }
 
+/// A previous secret in its grace.
+pub(super) struct Grace {
+    pub(super) consumer: Named,
+    pub(super) until: Moment,
+    /// The number of calls with it, and the last one.
+    pub(super) used: Option<(String, Moment)>,
+}
+
 /// The names of some consumers and users, and the states of the consumers. One that is not registered has its key or id as
 /// its name.
 #[derive(Debug, Default)]
@@ -221,6 +229,18 @@ impl ConsoleRequest<'_> {
         (first.is_some() || next.is_some()).then_some(OtherPages { first, next })
     }
 
+    /// The previous secret of a consumer, while it also verifies.
+    pub(super) fn grace(&self, consumer: &Consumer) -> Option<Grace> {
+        let (_, until) = consumer.graced_secret(self.now)?;
+        let secrets = &self.admin.shared.previous_secrets;
+        let used = secrets.uses_by(consumer.key.as_str());
+        Some(Grace {
+            consumer: Named::with_contact(consumer),
+            until: self.moment(*until),
+            used: used.map(|(count, last)| (counted(count, "call"), self.moment(last))),
+        })
+    }
+
     pub(super) const fn moment(&self, time: UnixTime) -> Moment {
         Moment {
             time,
@@ -244,6 +264,7 @@ pub(super) fn path(path: &str, parameters: &[(&str, &str)]) -> String {
 pub(super) fn counted(count: u64, noun: &str) -> String {
     match count {
         1 => format!("1 {noun}"),
+        _ if noun.ends_with('s') => format!("{} {noun}es", Number(count)),
         _ => format!("{} {noun}s", Number(count)),
     }
 }

@@ -7,13 +7,13 @@ use askama::Template;
 use super::{
     ConsoleRequest, Result,
     page::{ConsoleFrame, show},
-    parts::path,
+    parts::{Named, path},
 };
 use crate::{
     operator::admin::console::calls::call,
     provider::respond::OwnResponse,
     records::values::{
-        record::AccessToken,
+        record::{AccessToken, Consumer},
         use_cases::{AuditFilter, RecordFilter, TokenFilter},
     },
     telemetry::redact::{RedactedToken, SHOWN_TOKEN_CHARS},
@@ -101,57 +101,32 @@ impl ConsoleRequest<'_> {
             let (key, id) = (token.consumer.as_str(), token.user.as_str());
             let (consumer, user) = (names.consumer(key).name, names.user(id).name);
             let shown = RedactedToken(&token.token).to_string();
-            Hit {
-                kind: "access token",
-                id: shown.trim_end_matches('…').to_owned(),
-                name: String::new(),
-                text: format!("{shown} of {consumer} for {user}"),
-                href: path("/tokens", &[("consumer", key), ("user", id)]),
-            }
+            let text = format!("{shown} of {consumer} for {user}");
+            let href = path("/tokens", &[("consumer", key), ("user", id)]);
+            Hit::unnamed("access token", shown.trim_end_matches('…'), text, href)
         };
         Ok(found.iter().map(hit).collect())
     }
 
     async fn hits(&self, q: &str) -> Result<Vec<Hit>> {
         let (manage, filter) = (&self.backend.manage, RecordFilter::containing(q));
-        let mut hits = Vec::new();
-        for user in manage.store.users(&filter, None, MOST).await? {
-            hits.push(Hit::new(
-                "user",
-                user.id.as_str(),
-                &user.name,
-                "/user",
-                "id",
-            ));
-        }
+        let users = manage.store.users(&filter, None, MOST).await?;
         let consumers = manage.store.consumers(&filter, None, MOST).await?;
-        // Consumers come first.
-        let consumers = consumers
-            .iter()
-            .map(|it| Hit::new("consumer", it.key.as_str(), &it.name, "/consumer", "key"));
-        hits.splice(0..0, consumers);
+        let users = users.iter().map(|it| Named::user(it.id.as_str(), &it.name));
+        let users = users.map(|user| Hit::new("user", user));
+        let mut hits = Vec::from_iter(consumers.iter().map(Hit::consumer).chain(users));
         // One that the application has is found by its whole key.
         if !hits.iter().any(|hit| hit.id == q)
             && let Ok(key) = q.parse()
             && let Ok((consumer, Some(_))) = manage.consumer_found(&key).await
         {
-            let key = consumer.key.as_str();
-            hits.insert(
-                0,
-                Hit::new("consumer", key, &consumer.name, "/consumer", "key"),
-            );
+            hits.insert(0, Hit::consumer(&consumer));
         }
         hits.extend(self.tokens_beginning(q.trim_end_matches('…')).await?);
         let rejections = self.admin.shared.rejections.newest();
         let mut calls = rejections.iter();
         if let Some(one) = calls.find(|one| one.call.request_id.as_deref() == Some(q)) {
-            hits.push(Hit {
-                kind: "rejection",
-                id: q.to_owned(),
-                name: String::new(),
-                text: q.to_owned(),
-                href: call::href(one),
-            });
+            hits.push(Hit::unnamed("rejection", q, q.to_owned(), call::href(one)));
         }
         // A key that is not registered may be that of a removed consumer, or a wrong one that callers send.
         if !hits.iter().any(|hit| hit.id == q) {
@@ -190,25 +165,32 @@ fn shown(q: &str) -> Cow<'_, str> {
 impl Hit {
     /// Pages about something that was removed, or never existed.
     fn elsewhere(kind: &'static str, text: &str, href: String) -> Self {
+        Self::unnamed(kind, "", shown(text).into_owned(), href)
+    }
+
+    fn unnamed(kind: &'static str, id: &str, text: String, href: String) -> Self {
         Self {
             kind,
-            id: String::new(),
+            id: id.to_owned(),
             name: String::new(),
-            text: shown(text).into_owned(),
+            text,
             href,
         }
     }
 
-    fn new(kind: &'static str, id: &str, name: &str, page: &str, parameter: &str) -> Self {
+    fn consumer(consumer: &Consumer) -> Self {
+        let named = Named::consumer(consumer.key.as_str(), &consumer.name);
+        Self::new("consumer", named)
+    }
+
+    fn new(kind: &'static str, Named { id, name, href, .. }: Named) -> Self {
+        let text = match id == name {
+            true => id.clone(),
+            false => format!("{name} · {id}"),
+        };
         Self {
-            kind,
-            id: id.to_owned(),
-            name: name.to_owned(),
-            text: match id == name {
-                true => id.to_owned(),
-                false => format!("{name} · {id}"),
-            },
-            href: path(page, &[(parameter, id)]),
+            name,
+            ..Self::unnamed(kind, &id, text, href)
         }
     }
 }

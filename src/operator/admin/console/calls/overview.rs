@@ -17,7 +17,7 @@ use crate::{
         ConsoleRequest, LISTED, Result,
         chart::{self, Chart},
         page::{ConsoleFrame, show},
-        parts::{Moment, Named, Number, Tag, counted, path, time},
+        parts::{Grace, Moment, Named, Number, Tag, counted, path, time},
     },
     provider::respond::OwnResponse,
     telemetry::{
@@ -115,14 +115,6 @@ struct Needs {
     settled: usize,
 }
 
-/// A previous secret in its grace.
-struct Grace {
-    consumer: Named,
-    until: Moment,
-    /// The number of calls with it, and the last one.
-    used: Option<(String, Moment)>,
-}
-
 /// The API does not answer, or calls to it fail.
 struct ApiOutage {
     what: &'static str,
@@ -159,23 +151,21 @@ impl ConsoleRequest<'_> {
             true => (Vec::new(), true),
             false => self.silent(since).await?,
         };
+        let period = breakage.as_ref().map_or(Period::Day, |it| it.period);
         let hidden_calls =
             (needs.hidden_calls > 0).then(|| counted(needs.hidden_calls, "more call"));
         let (span, samples, heading, other) = match self.field("span") == "day" {
             true => {
                 let quarters = console.charts.quarters(&counts, self.now);
-                (
-                    chart::DAY,
-                    quarters,
-                    "Last 24 hours",
-                    ("/", "Show the last hour"),
-                )
+                let other = ("/", "Show the last hour");
+                (chart::DAY, quarters, "Last 24 hours", other)
             }
             false => {
                 let other = ("/?span=day", "Show the last 24 hours");
                 (chart::HOUR, minutes.clone(), "Last hour", other)
             }
         };
+        let connections = shared.metrics.connections.get();
         let page = OverviewPage {
             frame: self.shell.frame("Overview"),
             refreshes: self.field("refresh") == "30",
@@ -205,20 +195,10 @@ impl ConsoleRequest<'_> {
             },
             in_flight: Number(unproved::in_flight() as u64),
             concurrent: Number(concurrent as u64),
-            connections: Number(
-                shared
-                    .metrics
-                    .connections
-                    .get()
-                    .try_into()
-                    .unwrap_or_default(),
-            ),
+            connections: Number(connections.try_into().unwrap_or_default()),
             reasons_have_consumers: true,
             settled: needs.settled,
-            tables: needs.tables(
-                enforces,
-                breakage.as_ref().map_or(Period::Day, |it| it.period),
-            ),
+            tables: needs.tables(enforces, period),
             breakage,
             silent,
             silent_are_all,
@@ -269,10 +249,8 @@ impl ConsoleRequest<'_> {
                 false => ("warn", "Degraded"),
             };
             let (name, since) = (condition.as_str(), time(active.since));
-            (
-                class,
-                format!("{what} since {since}: {name}: {}", active.cause),
-            )
+            let text = format!("{what} since {since}: {name}: {}", active.cause);
+            (class, text)
         });
         (!stops, problems.collect(), api)
     }
@@ -340,12 +318,8 @@ impl ConsoleRequest<'_> {
         let store = &self.backend.manage.store;
         let found = store.undecided_consumers(None, LISTED).await?;
         let asked = found.iter().take(SHOWN).map(|consumer| {
-            let registered = self.moment(consumer.created_at);
-            (
-                Named::with_contact(consumer),
-                self.state(consumer),
-                registered,
-            )
+            let (named, registered) = (Named::with_contact(consumer), consumer.created_at);
+            (named, self.state(consumer), self.moment(registered))
         });
         Ok(asked.collect())
     }
@@ -354,22 +328,7 @@ impl ConsoleRequest<'_> {
     async fn graces(&self) -> Result<Vec<Grace>> {
         let store = &self.backend.manage.store;
         let consumers = store.consumers_in_grace(self.now, LISTED).await?;
-        let graces = consumers.iter().filter_map(|consumer| {
-            let (_, until) = consumer.previous_secret.as_ref()?;
-            let key = consumer.key.as_str();
-            Some(Grace {
-                consumer: Named::with_contact(consumer),
-                until: self.moment(*until),
-                used: self.uses_of_previous(key),
-            })
-        });
-        Ok(graces.collect())
-    }
-
-    /// The number of calls of a consumer with its previous secret, and the last one.
-    pub(crate) fn uses_of_previous(&self, key: &str) -> Option<(String, Moment)> {
-        let (count, last) = self.admin.shared.previous_secrets.uses_by(key)?;
-        Some((counted(count, "call"), self.moment(last)))
+        Ok(consumers.iter().filter_map(|it| self.grace(it)).collect())
     }
 }
 
@@ -386,12 +345,9 @@ impl Needs {
                 "Consumers whose calls are rejected all the same, such as token calls, or would have been more than 24 h ago, in this process"
             }
         };
+        let observed = "Who sent them, and what to tell them";
         let mut tables = vec![
-            (
-                "Who sent them, and what to tell them",
-                period.calls(),
-                self.observed,
-            ),
+            (observed, period.calls(), self.observed),
             (rejected, "#calls", self.shown),
         ];
         tables.retain(|(.., rows)| !rows.is_empty());

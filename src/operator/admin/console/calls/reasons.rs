@@ -187,24 +187,21 @@ impl ConsoleRequest<'_> {
             .iter()
             .filter(|one| one.call.verdict == Verdict::LoginFailed);
         let failed = Vec::from_iter(failed);
-        let distinct = |count: usize, noun: &str| counted(count as u64, noun);
         let accounts =
             HashSet::<_>::from_iter(failed.iter().filter_map(|it| it.call.user.as_ref()));
         let addresses = HashSet::<_>::from_iter(failed.iter().map(|it| it.call.caller_address()));
-        let nobodys = failed.iter().filter(|it| it.call.user.is_none()).count();
-        let names = match nobodys {
+        let nobodys = failed.iter().filter(|it| it.call.user.is_none());
+        let names = match nobodys.count() as u64 {
             0 => String::new(),
             count => format!(
                 ", {} with a name that no account has",
-                distinct(count, "time")
+                counted(count, "time")
             ),
         };
-        format!(
-            "{}: at {}{names}, from {}",
-            distinct(failed.len(), "time"),
-            distinct(accounts.len(), "account"),
-            distinct(addresses.len(), "address").replace("addresss", "addresses"),
-        )
+        let (times, accounts) = (failed.len() as u64, accounts.len() as u64);
+        let addresses = counted(addresses.len() as u64, "address");
+        let (times, accounts) = (counted(times, "time"), counted(accounts, "account"));
+        format!("{times}: at {accounts}{names}, from {addresses}")
     }
 
     /// The last rotation of the secret of a consumer, if its record is kept.

@@ -16,7 +16,9 @@ use crate::{
             calls::reasons::{CountedSince, RejectedConsumer},
             chart::{self, Chart},
             page::{ConsoleFrame, show},
-            parts::{Moment, Named, Names, Number, Tag, counted, field_text, last_use, path, time},
+            parts::{
+                Grace, Moment, Named, Names, Number, Tag, counted, field_text, last_use, path, time,
+            },
         },
         manage::{CONSUMER_FIELDS, FieldKind, RecordField, view},
         reasons::attention::AfterRejection,
@@ -45,8 +47,6 @@ struct ConsumerPage<'a> {
     is_done: bool,
     revoked: Option<String>,
     last_acts: Vec<(String, String, Moment)>,
-    /// The link to all acts about it.
-    acts: String,
     consumer: &'a Consumer,
     state: Vec<Tag>,
     /// Signatures are enforced, not only observed.
@@ -54,7 +54,7 @@ struct ConsumerPage<'a> {
     last_call: Option<Moment>,
     /// The method and the dialect of that call.
     last_method: String,
-    previous: Option<PreviousSecret>,
+    previous: Option<Grace>,
     /// The end of the link of its developer.
     link: Option<Moment>,
     reasons: Vec<RejectedConsumer>,
@@ -69,7 +69,6 @@ struct ConsumerPage<'a> {
     /// The last signed call, if a later one came with a Bearer token.
     last_signed: Option<Moment>,
     chart: Option<Chart>,
-    rejections: String,
     may_write: bool,
     /// The time at which the application had it, if it is one of the application.
     looked_up: Option<Moment>,
@@ -82,18 +81,12 @@ struct ConsumerPage<'a> {
     query: String,
     tokens: Vec<TokenRow>,
     tokens_of: &'static str,
-    all_tokens: String,
+    /// `?consumer=` with its key.
+    of: String,
     /// The number of settings that are not the usual ones, in words.
     set: String,
     settings: Vec<(&'static str, String)>,
     registered: Moment,
-}
-
-/// A previous secret in its grace.
-struct PreviousSecret {
-    until: Moment,
-    /// The number of calls with it, and the last one.
-    used: Option<(String, Moment)>,
 }
 
 impl ConsoleRequest<'_> {
@@ -120,12 +113,13 @@ impl ConsoleRequest<'_> {
         let groups = self.admin.shared.rejections.reasons(Some(key));
         let names = self.names_of(&groups).await?;
         let missing = self.missing(&consumer, &groups, &names).await?;
-        let enforces = self.admin.shared.live.load().authorizer.enforces();
-        let accepts_tokens = self.admin.shared.live.load().authorizer.bearer.is_some();
+        let live = self.admin.shared.live.load();
+        let enforces = live.authorizer.enforces();
+        let accepts_tokens = live.authorizer.bearer.is_some();
+        drop(live);
         let is_by_token = word("last_method") == Some(BEARER);
         let last_signed = view.get("last_signed_at").filter(|_| is_by_token);
         let last_signed = last_signed.and_then(|at| UnixTime::deserialize(at).ok());
-        let previous = consumer.graced_secret(self.now);
         let settings = settings(&consumer, &view, self.now, enforces);
         let day = self.calls_of_day(key);
         let [accepted, rejected] = [0, 1].map(|index| day[index].sum(self.now));
@@ -134,30 +128,24 @@ impl ConsoleRequest<'_> {
             true => "rejected",
             false => "rejected, or would be",
         };
+        let store = &self.backend.manage.store;
+        let link = store.developer_link_of(&consumer.key, self.now);
+        let is_asked = !consumer.asked_callbacks.is_empty();
+        let registration = consumer.registration;
         let page = ConsumerPage {
             enforces: enforces || consumer.enforce,
             frame: self.shell.frame(&*consumer.name),
             is_done: !self.field("done").is_empty(),
             revoked: self.revoked(),
             last_acts: self.last_acts(AuditFilter::for_consumer(key)).await?,
-            acts: path("/audit", &[("consumer", key)]),
             consumer: &consumer,
             doors: accepts_tokens.then(|| self.admin.doors_of_day().of(key)),
             last_signed: last_signed.map(|at| self.moment(at)),
             state: self.state(&consumer),
             last_call: last_use(&view).map(|last| self.moment(last)),
             last_method,
-            previous: previous.map(|(_, until)| PreviousSecret {
-                until: self.moment(*until),
-                used: self.uses_of_previous(key),
-            }),
-            link: self
-                .backend
-                .manage
-                .store
-                .developer_link_of(&consumer.key, self.now)
-                .await?
-                .map(|until| self.moment(until)),
+            previous: self.grace(&consumer),
+            link: link.await?.map(|until| self.moment(until)),
             missing,
             reasons: self.reasons(&groups, &names, CountedSince::Start).await?,
             reasons_have_consumers: false,
@@ -165,7 +153,6 @@ impl ConsoleRequest<'_> {
             day: (counted(accepted + rejected, "call"), Number(rejected)),
             chart: (accepted + rejected > 0)
                 .then(|| chart::for_consumer(self.now, by_hour(), wrong)),
-            rejections: path("/rejections", &[("consumer", key)]),
             may_write: self.may_write() && looked_up_at.is_none(),
             looked_up: looked_up_at.map(|at| self.moment(at)),
             owner: match &consumer.owner {
@@ -175,18 +162,14 @@ impl ConsoleRequest<'_> {
                 }
                 None => None,
             },
-            can_approve: consumer
-                .registration
-                .is_some_and(|it| it != Registration::Approved)
-                || !consumer.asked_callbacks.is_empty(),
-            can_decline: consumer.registration == Some(Registration::Waiting)
-                || !consumer.asked_callbacks.is_empty(),
+            can_approve: is_asked || registration.is_some_and(|it| it != Registration::Approved),
+            can_decline: is_asked || registration == Some(Registration::Waiting),
             query: path("", &[("key", key)]),
             tokens: self
                 .some_tokens(TokenFilter::for_consumer(&consumer.key))
                 .await?,
             tokens_of: "consumer",
-            all_tokens: path("/tokens", &[("consumer", key)]),
+            of: path("", &[("consumer", key)]),
             set: {
                 let set = settings.iter().filter(|(_, text)| !is_usual(text));
                 counted(set.count() as u64, "setting") + " changed from the default"

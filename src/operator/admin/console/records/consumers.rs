@@ -121,7 +121,7 @@ struct ConsumerRow {
 impl ConsoleRequest<'_> {
     pub(crate) async fn consumers(&self) -> Result<OwnResponse> {
         let (q, enabled) = (self.field("q"), self.field("enabled"));
-        let (unused_for, problem) = self.unused_for();
+        let (unused_for, problem) = self.duration_of("unused_for", "Unused for");
         let (signed_within, signed_problem) = self.duration_of("signed_within", SIGNED_LABEL);
         let problem = problem.or(signed_problem);
         let manage = &self.backend.manage;

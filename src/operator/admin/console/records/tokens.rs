@@ -76,11 +76,6 @@ impl ConsoleRequest<'_> {
         Ok((filter, several))
     }
 
-    /// The time without use that a filter asks for, or what is wrong with it.
-    pub(crate) fn unused_for(&self) -> (Option<Duration>, Option<String>) {
-        self.duration_of("unused_for", "Unused for")
-    }
-
     /// The time of a filter, or what is wrong with it.
     pub(super) fn duration_of(
         &self,
@@ -103,7 +98,7 @@ impl ConsoleRequest<'_> {
     }
 
     pub(crate) async fn tokens(&self) -> Result<OwnResponse> {
-        let (unused_for, mut problem) = self.unused_for();
+        let (unused_for, mut problem) = self.duration_of("unused_for", "Unused for");
         let (filter, several) = match self.filter().await {
             Ok((filter, several)) => (Some(filter), several),
             Err(Rejected::Invalid(text)) => {

@@ -11,7 +11,7 @@ use crate::{
         admin::console::{
             ConsoleRequest, LISTED, Rejected, Result,
             page::{ConsoleFrame, InputField, show},
-            parts::{Moment, Named, Number, OtherPages, Tag, counted, path},
+            parts::{Moment, Named, OtherPages, Tag, counted, path},
         },
         manage::{USER_FIELDS, view},
     },
@@ -50,8 +50,6 @@ struct UserPage<'a> {
     is_done: bool,
     revoked: Option<String>,
     last_acts: Vec<(String, String, Moment)>,
-    /// The link to all acts about it.
-    acts: String,
     user: &'a User,
     state: Tag,
     made: Moment,
@@ -65,7 +63,8 @@ struct UserPage<'a> {
     sessions: Vec<SessionRow>,
     tokens: Vec<TokenRow>,
     tokens_of: &'static str,
-    all_tokens: String,
+    /// `?user=` with the id.
+    of: String,
     revoke_all: String,
 }
 
@@ -84,10 +83,8 @@ impl ConsoleRequest<'_> {
         let after: Option<UserId> = self.field("cursor").parse().ok();
         let store = &self.backend.manage.store;
         let found = store.users(&filter, after.as_ref(), LISTED).await?;
-        let (throttle, paused) = (
-            &self.backend.throttle,
-            self.backend.throttle.paused(self.now),
-        );
+        let throttle = &self.backend.throttle;
+        let paused = throttle.paused(self.now);
         let row = |user: &User| {
             let mut state = vec![Tag::enabled(user.enabled)];
             if throttle.pauses_of(&user.name, &paused).is_some() {
@@ -100,17 +97,14 @@ impl ConsoleRequest<'_> {
                 made: self.moment(user.created_at),
             }
         };
+        let link = |cursor: &str| path("/users", &[("q", q), ("cursor", cursor)]);
         let page = UsersPage {
             frame: self.shell.frame("Users"),
             may_write: self.may_write(),
             fields: [InputField::line("q", "Part of name or id", q)],
             has_filter: !q.is_empty(),
             users: found.iter().map(row).collect(),
-            next: self.other_pages(
-                &found,
-                |last| last.id.to_string(),
-                |cursor| path("/users", &[("q", q), ("cursor", cursor)]),
-            ),
+            next: self.other_pages(&found, |last| last.id.to_string(), link),
         };
         Ok(show(200, &page))
     }
@@ -149,28 +143,18 @@ impl ConsoleRequest<'_> {
             is_done: !self.field("done").is_empty(),
             revoked: self.revoked(),
             last_acts: self.last_acts(AuditFilter::for_user(id)).await?,
-            acts: path("/audit", &[("user", id)]),
             user: &user,
             state: Tag::enabled(user.enabled),
             made: self.moment(user.created_at),
             facts: facts.collect(),
             may_write: self.may_write(),
-            pauses: pauses.map(|it| {
-                let addresses = match it.addresses {
-                    1 => "1 address".to_owned(),
-                    more => format!("{} addresses", Number(more)),
-                };
-                (addresses, self.moment(it.until))
-            }),
+            pauses: pauses.map(|it| (counted(it.addresses, "address"), self.moment(it.until))),
             query: path("", &[("id", id)]),
-            sessions_text: format!(
-                "{}, the newest first",
-                counted(open.len() as u64, "open session")
-            ),
+            sessions_text: counted(open.len() as u64, "open session") + ", the newest first",
             sessions: open.iter().take(SESSIONS).map(row).collect(),
             tokens: self.some_tokens(TokenFilter::for_user(&user.id)).await?,
             tokens_of: "user",
-            all_tokens: path("/tokens", &[("user", id)]),
+            of: path("", &[("user", id)]),
             revoke_all: path("/tokens/revoke", &[("user", id), ("back", &self.here(&[]))]),
         };
         Ok(show(200, &page))
