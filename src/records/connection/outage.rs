@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::{
     base::clock::{self, Clock, UnixTime},
-    records::values::error::{Result, StillDown, StoreError},
+    records::values::error::{Result, StillDown},
     telemetry::log::causes::causes,
 };
 
@@ -40,11 +40,11 @@ impl Outage {
     pub(crate) fn check(&self) -> Result<()> {
         match &*self.state.lock() {
             None => Ok(()),
-            Some(down) => Err(StoreError::Unavailable(Box::new(StillDown {
+            Some(down) => Err(StillDown {
                 engine: self.engine,
                 since: down.since,
                 cause: Arc::clone(&down.cause),
-            }))),
+            })?,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::records::{
     nonce::SharedWindow,
     values::{
         Result, StoreError,
+        error::EngineFault,
         value::{Row, Value},
     },
 };
@@ -140,16 +141,14 @@ impl TimeLimit {
 #[error("the store did not answer in time")]
 pub(super) struct TimedOut;
 
-impl From<TimedOut> for StoreError {
-    fn from(error: TimedOut) -> Self {
-        Self::Unavailable(Box::new(error))
-    }
-}
+impl EngineFault for TimedOut {}
 
 /// Another process has migrated the store since this one opened it.
 #[derive(Debug, Error)]
 #[error("another process has migrated the store since it was opened; restart")]
 pub(super) struct Migrated;
+
+impl EngineFault for Migrated {}
 
 /// The statements that differ between engines.
 pub(super) struct Statements {

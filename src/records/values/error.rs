@@ -28,6 +28,21 @@ pub enum StoreError {
 /// The result of a use case.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
+/// An error of an engine, or on the way to it, by which the store is unavailable.
+pub(in crate::records) trait EngineFault:
+    std::error::Error + Send + Sync + 'static
+{
+}
+
+impl<E: EngineFault> From<E> for StoreError {
+    fn from(fault: E) -> Self {
+        Self::Unavailable(Box::new(fault))
+    }
+}
+
+impl EngineFault for StillDown {}
+impl EngineFault for Locked {}
+
 impl From<Unopened> for StoreError {
     fn from(error: Unopened) -> Self {
         Self::Unopened(error.into())

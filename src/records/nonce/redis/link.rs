@@ -39,7 +39,7 @@ use crate::{
             io_thread::{IoThread, before},
             outage::{Outage, jittered},
         },
-        values::{Result, StoreError},
+        values::{Result, StoreError, error::EngineFault},
     },
     wire::{outbound::Dialer, stream::HandshakeError},
 };
@@ -86,11 +86,7 @@ pub(super) enum RedisFault {
     Redis(#[from] RedisError),
 }
 
-impl From<RedisFault> for StoreError {
-    fn from(fault: RedisFault) -> Self {
-        Self::Unavailable(Box::new(fault))
-    }
-}
+impl EngineFault for RedisFault {}
 
 /// The problem of a `maxmemory-policy`, and the fix.
 pub(super) fn evicts(policy: &str) -> String {

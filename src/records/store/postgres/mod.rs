@@ -27,7 +27,7 @@ use crate::records::{
     nonce::SharedWindow,
     values::{
         Opening, Result, StoreError,
-        error::{DiskFull, Locked, RightMissing},
+        error::{DiskFull, EngineFault, Locked, RightMissing},
         opening::OpenProblem,
         value::{Row, Value},
     },
@@ -104,8 +104,6 @@ impl PostgresStore {
 enum PostgresFault {
     #[error("too many callers wait for PostgreSQL")]
     Overloaded,
-    #[error(transparent)]
-    Migrated(#[from] Migrated),
     #[error("PostgreSQL did not answer in time; make sure that it listens at that host and port")]
     Silent,
     #[error("the connection was put back")]
@@ -118,11 +116,7 @@ enum PostgresFault {
     ConnectPanicked,
 }
 
-impl From<PostgresFault> for StoreError {
-    fn from(fault: PostgresFault) -> Self {
-        Self::Unavailable(Box::new(fault))
-    }
-}
+impl EngineFault for PostgresFault {}
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
@@ -171,9 +165,7 @@ impl Engine for PostgresStore {
         let connection = match begun {
             // A request has no time to ask.
             Err(error) if whole == COMMAND_TIMEOUT && waited_for_lock(&error) => {
-                return Err(StoreError::Unavailable(Box::new(Locked(
-                    self.pool.writer().await,
-                ))));
+                return Err(Locked(self.pool.writer().await).into());
             }
             begun => begun.map_err(|error| self.pool.failed(error))?,
         };
@@ -246,7 +238,7 @@ impl PostgresConnection {
         });
         match version == Some(&schema::STATEMENTS.schema.known().to_string()) {
             true => Ok(()),
-            false => Err(PostgresFault::from(Migrated).into()),
+            false => Err(Migrated.into()),
         }
     }
 }

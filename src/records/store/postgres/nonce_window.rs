@@ -18,10 +18,7 @@ use tokio::{
 };
 use tokio_postgres::error::SqlState;
 
-use super::{
-    PostgresFault,
-    pool::{Conn, PostgresPool, Purpose},
-};
+use super::pool::{Conn, PostgresPool, Purpose};
 use crate::{
     base::clock::UnixTime,
     records::{
@@ -167,7 +164,7 @@ impl PostgresInserter {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(PostgresFault::from(Migrated).into())
+        Err(Migrated.into())
     }
 }
 

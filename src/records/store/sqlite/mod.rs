@@ -26,7 +26,7 @@ use super::engine::{
 };
 use crate::records::values::{
     Result, StoreError,
-    error::Locked,
+    error::{EngineFault, Locked},
     opening::OpenProblem,
     value::{Row, Value},
 };
@@ -87,15 +87,9 @@ impl SqliteStore {
 enum SqliteFault {
     #[error("the transaction was idle for too long, or the store is closed")]
     Ended,
-    #[error(transparent)]
-    Migrated(#[from] Migrated),
 }
 
-impl From<SqliteFault> for StoreError {
-    fn from(fault: SqliteFault) -> Self {
-        Self::Unavailable(Box::new(fault))
-    }
-}
+impl EngineFault for SqliteFault {}
 
 /// Work of a thread on its connection.
 type Job = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
@@ -234,12 +228,12 @@ impl Engine for SqliteStore {
             let begun = connection.call(move |sql| {
                 sql.execute_batch(begin)
                     .map_err(|error| match is_busy(&error) {
-                        true => StoreError::Unavailable(Box::new(Locked(holder::writer(&path)))),
+                        true => StoreError::from(Locked(holder::writer(&path))),
                         false => error.into(),
                     })?;
                 let writes = matches!(isolation, Isolation::Write | Isolation::Exclusive);
                 if writes && schema::version(sql)? != schema::STATEMENTS.schema.known() {
-                    return Err(SqliteFault::from(Migrated).into());
+                    return Err(Migrated.into());
                 }
                 Ok(())
             });
