@@ -236,10 +236,11 @@ impl<'f> Written<'f> {
         self.stray.clone()
     }
 
-    fn is_written(&self, key: &str) -> bool {
+    /// The value of a key or a section, if it is written.
+    fn written(&self, key: &str) -> Option<&Value> {
         let mut steps = key.split('.');
-        let first = steps.next().and_then(|name| self.table.get(name));
-        steps.fold(first, |value, name| value?.get(name)).is_some()
+        let first = self.table.get(steps.next()?)?;
+        steps.try_fold(first, |value, name| value.get(name))
     }
 
     fn directories(&self) -> Directories<'_> {
@@ -258,12 +259,8 @@ impl<'f> Written<'f> {
         };
         let mut settings = Vec::new();
         for section in SECTIONS {
-            let mut names = section.name.split('.');
-            let found = names.try_fold(&self.table, |table, name| table.get(name)?.as_table());
+            let written = self.written(section.name);
             if section.list {
-                let mut steps = section.name.split('.');
-                let first = steps.next().and_then(|name| self.table.get(name));
-                let written = steps.fold(first, |value, name| value?.get(name));
                 let count = written.and_then(Value::as_array).map_or(0, Vec::len);
                 settings.push(EffectiveSetting {
                     key: format!("[[{}]]", section.name),
@@ -273,7 +270,7 @@ impl<'f> Written<'f> {
                 continue;
             }
             for (key, full) in section.keys.iter().zip(section.full_keys()) {
-                let written = found.and_then(|table| table.get(key.name));
+                let written = written.and_then(|table| table.get(key.name));
                 let value = match (written, key.unwritten) {
                     (Some(value), _) => {
                         let value = (key.value_type.resolved)(value.clone(), self.directories());
@@ -299,18 +296,14 @@ impl<'f> Written<'f> {
 
     /// Reads a section that is written once, or a part of it.
     pub(super) fn section<S: Section>(&mut self) -> Option<S> {
-        let mut names = S::SCHEMA.name.split('.');
-        let table = names.try_fold(&self.table, |table, name| table.get(name)?.as_table());
+        let table = self.written(S::SCHEMA.name).and_then(Value::as_table);
         self.values(S::SCHEMA.name, table.cloned().unwrap_or_default())
     }
 
     /// Reads a section that is written any number of times.
     pub(super) fn list<S: Section>(&mut self) -> Option<Vec<S>> {
         let name = S::SCHEMA.name;
-        let (section, key) = name.rsplit_once('.').unwrap_or(("", name));
-        let mut sections = section.split('.').filter(|section| !section.is_empty());
-        let table = sections.try_fold(&self.table, |table, name| table.get(name)?.as_table());
-        let Some(written) = table.and_then(|table| table.get(key)).cloned() else {
+        let Some(written) = self.written(name).cloned() else {
             return Some(Vec::new());
         };
         let Ok(items) = written.try_into::<Vec<Table>>() else {
@@ -341,7 +334,7 @@ impl<'f> Written<'f> {
                         unless: Some(other),
                         ..
                     },
-                ) if self.is_written(other) => continue,
+                ) if self.written(other).is_some() => continue,
                 (None, Unwritten::Required { example, .. }) => {
                     let message = format!(
                         "missing; write {} = {example}, or what it is for you",
