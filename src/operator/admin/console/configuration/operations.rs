@@ -65,10 +65,7 @@ impl ConsoleRequest<'_> {
         let (method, tried) = (self.field("method"), self.field("path"));
         let method = if method.is_empty() { "GET" } else { method };
         let (mut answer, mut outcome_for, mut facts) = (None, None, Vec::new());
-        let (as_consumer, several) = match self.field("consumer") {
-            "" => (None, Vec::new()),
-            text => self.meant("consumer", Some(text.to_owned())).await?,
-        };
+        let (as_consumer, several) = self.meant("consumer").await?;
         if !tried.is_empty() {
             let path = tried.split(['?', '#']).next().unwrap_or_default();
             let path = match path.starts_with('/') {

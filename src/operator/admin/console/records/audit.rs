@@ -58,11 +58,11 @@ impl ConsoleRequest<'_> {
     pub(crate) async fn audit_page(&self) -> Result<OwnResponse> {
         let names = ["consumer", "user", "actor", "kind", "period", "from", "to"];
         let given = names.map(|name| (name, self.field(name)));
-        let [consumer, user, actor, kind, ..] =
+        let [_, _, actor, kind, ..] =
             given.map(|(_, value)| (!value.is_empty()).then(|| value.to_owned()));
         let (since, until, problem) = self.times();
-        let (consumer, several) = self.meant("consumer", consumer).await?;
-        let (user, several_users) = self.meant("user", user).await?;
+        let (consumer, several) = self.meant("consumer").await?;
+        let (user, several_users) = self.meant("user").await?;
         let several = [several, several_users].concat();
         let filter = AuditFilter {
             consumer,
@@ -195,14 +195,11 @@ impl ConsoleRequest<'_> {
     /// The key of a consumer, or the id of a user, that a filter of this name means: of the one with this key, id or name, else
     /// of the only one that has the text in one of them, else the text itself, which may be of a record that was removed; and
     /// all that have it, if they are several.
-    pub(crate) async fn meant(
-        &self,
-        filter: &str,
-        text: Option<String>,
-    ) -> Result<(Option<String>, Vec<Named>)> {
-        let Some(text) = text else {
+    pub(crate) async fn meant(&self, filter: &str) -> Result<(Option<String>, Vec<Named>)> {
+        let text = self.field(filter).to_owned();
+        if text.is_empty() {
             return Ok((None, Vec::new()));
-        };
+        }
         let manage = &self.backend.manage;
         let records = RecordFilter::containing(&text);
         let found: Vec<(String, String)> = match filter {

@@ -61,12 +61,8 @@ pub(crate) struct TokenRow {
 impl ConsoleRequest<'_> {
     /// The filter of the query or the form, and the records that its texts fit if they are several.
     async fn filter(&self) -> Result<(TokenFilter, Vec<Named>)> {
-        let texts =
-            ["consumer", "user"].map(|name| Some(self.field(name)).filter(|it| !it.is_empty()));
-        let texts = texts.map(|text| text.map(str::to_owned));
-        let [consumer, user] = texts;
-        let (consumer, mut several) = self.meant("consumer", consumer).await?;
-        let (user, others) = self.meant("user", user).await?;
+        let (consumer, mut several) = self.meant("consumer").await?;
+        let (user, others) = self.meant("user").await?;
         several.extend(others);
         let filter = TokenFilter {
             consumer: named(consumer, "No consumer has this in its key or name.")?,
