@@ -99,23 +99,16 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     ];
     let (mut found, mut errors, mut worst) = (Vec::new(), Vec::new(), 0);
     let mut warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
+    let mut fail = |error: CommandError| {
+        errors.push(error.to_string());
+        worst = worst.max(error.code);
+    };
     for (what, check) in checks {
-        match check(&config, &mut warnings) {
-            Ok(text) => found.push((what, Some(text))),
-            Err(error) => {
-                found.push((what, None));
-                errors.push(error.to_string());
-                worst = worst.max(error.code);
-            }
-        }
+        let finding = check(&config, &mut warnings).map_err(&mut fail);
+        found.push((what, finding.ok()));
     }
-    match issuers(&config) {
-        Ok(trouble) => warnings.extend(trouble),
-        Err(error) => {
-            errors.push(error.to_string());
-            worst = worst.max(error.code);
-        }
-    }
+    let trouble = issuers(&config).map_err(fail);
+    warnings.extend(trouble.ok().flatten());
     warnings.extend(open_password(&config, &args.config.path()));
     let listener = app::first(&config.listen.address);
     for (severity, finding) in inspect::inspect(&config, listener) {

@@ -32,15 +32,26 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let address = args.config.load()?.admin.listen;
     let page = if args.ready { "/readyz" } else { "/healthz" };
-    match ask(&address, page, "") {
-        Ok((200, _)) => Ok(Output::default()),
-        Ok((status, reason)) => Err(CommandError::failed(format!(
+    match open_page(&address, page)? {
+        (200, _) => Ok(Output::default()),
+        (status, reason) => Err(CommandError::failed(format!(
             "{page} answers {status}: {reason}"
         ))),
-        Err(error) => Err(CommandError::failed(format!(
-            "{page} on {address}: {error}; is serve running?"
-        ))),
     }
+}
+
+/// Status and body of a page of the admin listener that needs no token.
+///
+/// # Errors
+/// The connection fails.
+pub(in crate::cli) fn open_page(
+    address: &ListenAddress,
+    page: &str,
+) -> Result<(u16, String), CommandError> {
+    ask(address, page, "").map_err(|error| {
+        let text = format!("{page} on {address}: {error}; is serve running?");
+        CommandError::failed(text)
+    })
 }
 
 /// Asks the admin listener for a page, by a request with these fields, and returns status and body.

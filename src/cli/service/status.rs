@@ -39,7 +39,7 @@ const SHOWN: usize = 3;
 pub(in crate::cli) fn run(args: &Args) -> Result<Output, CommandError> {
     args.config.announce();
     let config = args.config.load()?;
-    let (status, conditions) = ask(&config, "/readyz")?;
+    let (status, conditions) = health::open_page(&config.admin.listen, "/readyz")?;
     let before = Counts::read(&config)?;
     thread::sleep(SAMPLE);
     let counts = Counts::read(&config)?;
@@ -53,14 +53,6 @@ pub(in crate::cli) fn run(args: &Args) -> Result<Output, CommandError> {
     Ok(Output {
         code: u8::from(status != 200),
         ..text.into()
-    })
-}
-
-fn ask(config: &Config, page: &str) -> Result<(u16, String), CommandError> {
-    let listen = &config.admin.listen;
-    health::ask(listen, page, "").map_err(|error| {
-        let text = format!("{page} on {listen}: {error}; is serve running?");
-        CommandError::failed(text)
     })
 }
 
@@ -101,7 +93,7 @@ struct Counts {
 
 impl Counts {
     fn read(config: &Config) -> Result<Self, CommandError> {
-        let (status, text) = ask(config, "/metrics")?;
+        let (status, text) = health::open_page(&config.admin.listen, "/metrics")?;
         match status {
             200 => Ok(Self::from_metrics(&text)),
             status => Err(CommandError::failed(format!("/metrics answers {status}"))),

@@ -140,8 +140,8 @@ fn read(log: &Path, key: &ConsumerKey) -> Result<Vec<Value>, CommandError> {
         false => Box::new(File::open(log).about(log.display())?),
     };
     let (mut groups, mut access_lines) = (Vec::new(), 0_u64);
-    let mut lines = Lines(BufReader::new(input));
-    while let Some(line) = lines.next().about(log.display())? {
+    let mut input = BufReader::new(input);
+    while let Some(line) = next_line(&mut input).about(log.display())? {
         let Some((time, call)) = logged_call::read(&line) else {
             continue;
         };
@@ -165,24 +165,19 @@ fn read(log: &Path, key: &ConsumerKey) -> Result<Vec<Value>, CommandError> {
     Ok(reasons::views(groups))
 }
 
-/// The lines of an input of any length.
-struct Lines<R>(BufReader<R>);
+/// The next line of an input of any length. A longer one than ours can be is not one of ours, and its rest is dropped.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    /// Longer than the longest line of a request.
+    const LONGEST: u64 = 256 * 1024;
 
-impl<R: io::Read> Lines<R> {
-    /// The next line. A longer one than ours can be is not one of ours, and its rest is dropped.
-    fn next(&mut self) -> io::Result<Option<String>> {
-        /// Longer than the longest line of a request.
-        const LONGEST: u64 = 256 * 1024;
-
-        let mut line = Vec::new();
-        if (&mut self.0).take(LONGEST).read_until(b'\n', &mut line)? == 0 {
-            return Ok(None);
-        }
-        if line.last() != Some(&b'\n') {
-            self.0.skip_until(b'\n')?;
-        }
-        Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+    let mut line = Vec::new();
+    if input.take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
     }
+    if line.last() != Some(&b'\n') {
+        input.skip_until(b'\n')?;
+    }
+    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
 /// A reason as text, from the members of the admin API.

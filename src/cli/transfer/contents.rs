@@ -1,7 +1,7 @@
 //! The contents of an input: the first pass checks each record, the second hands them to the store.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet, btree_map},
+    collections::{BTreeMap, BTreeSet, HashSet},
     hash::{BuildHasher as _, RandomState},
     io,
     time::Duration,
@@ -366,20 +366,53 @@ impl Contents {
         Ok(())
     }
 
-    /// The records, in the order of their ranks: the second pass over the input.
-    pub(super) fn records<'a>(&'a self, input: &'a Input, format: Format<'a>) -> Ranked<'a> {
-        let total = self.counts.values().sum();
-        Ranked {
-            contents: self,
-            input,
-            format,
-            ranks: self.counts.keys(),
-            rows: None,
-            number: 0,
-            done: 0,
-            total,
-            progress: Progress::new("records imported", total),
-        }
+    /// The records, in the order of their ranks: the second pass over the input. It is read once for each rank that it has
+    /// records of, and a row of another rank is not parsed.
+    pub(super) fn records<'a>(
+        &'a self,
+        input: &'a Input,
+        format: Format<'a>,
+    ) -> impl Iterator<Item = io::Result<Numbered>> + 'a {
+        let total: u64 = self.counts.values().sum();
+        let (mut done, mut ranks) = (0, self.counts.keys());
+        let mut progress = Progress::new("records imported", total);
+        // The rank of the records that are read now, the rows that follow, and the number of the next one.
+        let mut current: Option<(Rank, Rows<'a>, usize)> = None;
+        let mut next = move || -> io::Result<Option<Numbered>> {
+            loop {
+                let Some((rank, rows, number)) = &mut current else {
+                    let Some(&rank) = ranks.next() else {
+                        // Fewer: the file has become shorter.
+                        return (done == total).then_some(None).ok_or_else(changed);
+                    };
+                    current = Some((rank, checked_rows(input, format)?, 0));
+                    continue;
+                };
+                let Some(line) = rows.next()? else {
+                    current = None;
+                    continue;
+                };
+                let found = self.ranks.get(*number).copied().flatten();
+                *number += 1;
+                if found != Some(*rank) {
+                    continue;
+                }
+                let members = rows.members().map_err(|_| changed())?;
+                let read = record(members, &self.defaults).map_err(|_| changed())?;
+                let (record, left_out) = read;
+                if record.rank() != *rank {
+                    return Err(changed());
+                }
+                done += 1;
+                progress.at(done, done);
+                return Ok(Some(Numbered {
+                    line,
+                    record,
+                    left_out,
+                }));
+            }
+        };
+        std::iter::from_fn(move || next().transpose())
     }
 }
 
@@ -394,70 +427,4 @@ fn checked_rows<'a>(input: &'a Input, format: Format<'a>) -> io::Result<Rows<'a>
 
 fn changed() -> io::Error {
     io::Error::other("it was changed while it was read; import it again")
-}
-
-/// The records of an input in the order of their ranks. The input is read once for each rank that it has records of, and a
-/// row of another rank is not parsed.
-pub(super) struct Ranked<'a> {
-    contents: &'a Contents,
-    input: &'a Input,
-    format: Format<'a>,
-    /// The ranks of which no record was read yet.
-    ranks: btree_map::Keys<'a, Rank, u64>,
-    /// The rank of the records that are read now, and the rows that follow.
-    rows: Option<(Rank, Rows<'a>)>,
-    /// The number of the next row.
-    number: usize,
-    /// The number of records that were read.
-    done: u64,
-    /// The number of all records.
-    total: u64,
-    progress: Progress,
-}
-
-impl Ranked<'_> {
-    fn read(&mut self) -> io::Result<Option<Numbered>> {
-        loop {
-            let Some((rank, rows)) = &mut self.rows else {
-                let Some(&rank) = self.ranks.next() else {
-                    // Fewer: the file has become shorter.
-                    let is_complete = self.done == self.total;
-                    return is_complete.then_some(None).ok_or_else(changed);
-                };
-                let rows = checked_rows(self.input, self.format)?;
-                (self.rows, self.number) = (Some((rank, rows)), 0);
-                continue;
-            };
-            let Some(line) = rows.next()? else {
-                self.rows = None;
-                continue;
-            };
-            let found = self.contents.ranks.get(self.number).copied().flatten();
-            self.number += 1;
-            if found != Some(*rank) {
-                continue;
-            }
-            let members = rows.members().map_err(|_| changed())?;
-            let (record, left_out) =
-                record(members, &self.contents.defaults).map_err(|_| changed())?;
-            if record.rank() != *rank {
-                return Err(changed());
-            }
-            self.done += 1;
-            self.progress.at(self.done, self.done);
-            return Ok(Some(Numbered {
-                line,
-                record,
-                left_out,
-            }));
-        }
-    }
-}
-
-impl Iterator for Ranked<'_> {
-    type Item = io::Result<Numbered>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
-    }
 }
