@@ -9,7 +9,7 @@ use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::operator::manage::CONSUMER_FIELDS;
+use crate::operator::manage::{ASKED_MEMBERS, CONSUMER_FIELDS};
 
 /// A record: as one line of JSON, or a line for each field.
 pub fn record(record: &Value, as_json: bool) -> String {
@@ -36,17 +36,13 @@ fn fields(record: &Value) -> impl Iterator<Item = (&String, &Value)> {
 /// Whether few consumers have a member. `show` prints it; a table for people does not.
 fn is_rare(name: &str) -> bool {
     let field = CONSUMER_FIELDS.iter().find(|field| field.name == name);
-    field.is_some_and(|field| !field.is_column)
-        || [
-            "has_rsa_public_key",
-            "owner",
-            "registration",
-            "decision",
-            "asked_callbacks",
-            "previous_secret_until",
-            "last_signed_at",
-        ]
-        .contains(&name)
+    let further = [
+        "has_rsa_public_key",
+        "previous_secret_until",
+        "last_signed_at",
+    ];
+    let is_further = ASKED_MEMBERS.iter().chain(&further).any(|it| *it == name);
+    is_further || field.is_some_and(|field| !field.is_column)
 }
 
 /// A list that is rendered as it grows, so that a long one needs only the memory of its text.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    CONSUMER_FIELDS, InvalidInput, ManageError, Management, Operator,
+    ASKED_MEMBERS, CONSUMER_FIELDS, InvalidInput, ManageError, Management, Operator,
     change::{RecordChange, guarded},
     check_members,
     input::{merged, read},
@@ -327,16 +327,6 @@ pub fn patched(
     consumer: &Consumer,
     mut members: Map<String, Value>,
 ) -> Result<Consumer, ManageError> {
-    const FIXED: [&str; 7] = [
-        "key",
-        "owner",
-        "registration",
-        "decision",
-        "asked_callbacks",
-        "created_at",
-        "previous_secret_until",
-    ];
-
     check_members(CONSUMER_FIELDS, &mut members)?;
     // An approval would undo it.
     if consumer.is_unapproved() && members.get("enabled") == Some(&Value::Bool(false)) {
@@ -350,7 +340,9 @@ pub fn patched(
             is_new
         });
     }
-    let merged: Consumer = merged(consumer, members, &FIXED)?;
+    let fixed = ["key", "created_at", "previous_secret_until"];
+    let fixed = [&fixed[..], &ASKED_MEMBERS].concat();
+    let merged: Consumer = merged(consumer, members, &fixed)?;
     // An empty one verifies nothing without its deviation.
     let previous = consumer.previous_secret.clone();
     let previous =

@@ -33,7 +33,8 @@ pub use self::{
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},
     record_fields::{
-        CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_items, check_members,
+        ASKED_MEMBERS, CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_items,
+        check_members,
     },
     users::new_user,
 };

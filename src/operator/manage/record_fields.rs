@@ -217,6 +217,9 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     },
 ];
 
+/// The members of a consumer that tell what its owner asks for, and the decision.
+pub const ASKED_MEMBERS: [&str; 4] = ["owner", "registration", "decision", "asked_callbacks"];
+
 /// The fields of a user, in the order of its members; whoever sets a password says the last one with it. `id`, `enabled` and
 /// the password are changed in other ways.
 pub const USER_FIELDS: &[RecordField] = &[

@@ -38,7 +38,7 @@ use crate::{
     operator::manage::{
         consumers::check_secret,
         input::InvalidInput,
-        record_fields::{CONSUMER_FIELDS, USER_FIELDS, check_items, check_members},
+        record_fields::{ASKED_MEMBERS, CONSUMER_FIELDS, USER_FIELDS, check_items, check_members},
         view,
     },
     provider::{
@@ -221,13 +221,7 @@ fn left_out(members: &Map<String, Value>) -> Vec<String> {
     };
     let has_secret = |name: &str| has(name) || has(&format!("{name}_base64"));
     let fields = CONSUMER_FIELDS.iter().map(|field| field.name);
-    let others = [
-        "enabled",
-        "owner",
-        "registration",
-        "decision",
-        "asked_callbacks",
-    ];
+    let others = ["enabled"].into_iter().chain(ASKED_MEMBERS);
     let fields = fields.chain(others).filter(|name| !has(name));
     let secrets = ["secret", "previous_secret"].into_iter();
     let secrets = secrets.filter(|name| !has_secret(name));
