@@ -51,40 +51,42 @@ pub struct Examined {
     pub(super) rejections: Vec<VerifyRejection>,
 }
 
+/// A request that names a known signature method.
+pub(super) struct Named<'c> {
+    pub request: &'c ParsedRequest<'c>,
+    pub parameters: &'c Parameters,
+    pub protocol: Protocol<'c>,
+    pub method: SignatureMethod,
+    /// `None`: the rules of the server are not known.
+    pub purpose: Option<Purpose>,
+}
+
 /// Compares the signature, with the server's own check where the server is known, else with the expected one alone.
-pub(super) fn examine(
-    request: &ParsedRequest<'_>,
-    parameters: &Parameters,
-    protocol: &Protocol<'_>,
-    method: SignatureMethod,
-    purpose: Option<Purpose>,
-    mut secrets: KnownSecrets,
-) -> Examined {
-    if purpose == Some(Purpose::RequestToken) {
+pub(super) fn examine(call: &Named<'_>, mut secrets: KnownSecrets) -> Examined {
+    let method = call.method;
+    if call.purpose == Some(Purpose::RequestToken) {
         // Such a call has no token, even if it sends one.
         secrets.token_secret = Secret::from("");
     }
-    let sent = protocol.value(ProtocolParameter::Signature);
+    let sent = call.protocol.value(ProtocolParameter::Signature);
     let (rsa, server) = (secrets.rsa_public_key.as_ref(), secrets.server.as_ref());
     let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
-    let base = request.base_string(parameters);
+    let base = call.request.base_string(call.parameters);
     let matches = sent.is_some_and(|sent| verify(method, &key, rsa, &base, sent).is_ok());
-    let call = server.zip(purpose);
-    let call = call.map(|(server, purpose)| {
-        ServerCall::new(request, parameters, protocol, method, purpose, server)
-    });
-    let check = call.as_ref().filter(|_| sent.is_some());
+    let known = server.zip(call.purpose);
+    let checked = known.map(|(server, purpose)| ServerCall::new(call, purpose, server));
+    let check = checked.as_ref().filter(|_| sent.is_some());
     let (proof, needs, accepted) = match check.and_then(ServerCall::signature) {
         Some(SignatureCheck::Holds(proof)) => (Some(proof), None, true),
         Some(SignatureCheck::Needs(deviation)) => (None, Some(deviation), false),
         Some(SignatureCheck::Wrong) => (None, None, false),
         None => (None, None, matches),
     };
-    let rejections = match &call {
-        Some(call) => call.rejections(proof.as_ref()),
+    let rejections = match &checked {
+        Some(checked) => checked.rejections(proof.as_ref()),
         None => {
-            let body = request.data.unwrap_or_default().as_bytes();
-            let hash = protocol.value(ProtocolParameter::BodyHash);
+            let body = call.request.data.unwrap_or_default().as_bytes();
+            let hash = call.protocol.value(ProtocolParameter::BodyHash);
             let wrong = hash.filter(|sent| !is_body_hash(method, sent, body));
             wrong
                 .map(|_| VerifyRejection::BodyHashWrong)
@@ -105,7 +107,7 @@ pub(super) fn examine(
             consumer_secret: consumer_secret.clone(),
             // One whose grace lasts is no mistake.
             previous_secret: expired.cloned(),
-            ..wrong_signature(request, parameters, method, sent, &secrets)
+            ..wrong_signature(call, sent, &secrets)
         })
     };
     let diagnosed = sent.filter(|sent| !by_earlier && (!matches || has_bare_plus(method, sent)));
@@ -144,20 +146,14 @@ pub(super) struct ServerCall<'c> {
 }
 
 impl<'c> ServerCall<'c> {
-    pub(super) fn new(
-        request: &'c ParsedRequest<'_>,
-        parameters: &'c Parameters,
-        protocol: &Protocol<'c>,
-        method: SignatureMethod,
-        purpose: Purpose,
-        server: &'c ServerView,
-    ) -> Self {
+    pub(super) fn new(call: &Named<'c>, purpose: Purpose, server: &'c ServerView) -> Self {
+        let request = call.request;
         let consumer = ConsumerCredentials::outside_cache(server.consumer.clone());
         let consumer = Arc::new(consumer);
         let operation = server.rules.operation(request);
         let operation = operation.filter(|_| purpose == Purpose::Api);
-        let value = |parameter| protocol.value(parameter);
-        let freshness = protocol.timestamp.zip(protocol.nonce);
+        let value = |parameter| call.protocol.value(parameter);
+        let freshness = call.protocol.timestamp.zip(call.protocol.nonce);
         Self {
             // A parameter that is missing is reported apart.
             signed: SignedRequest {
@@ -165,11 +161,11 @@ impl<'c> ServerCall<'c> {
                 url: &request.url,
                 path: request.uri.path.as_bytes(),
                 query: request.uri.query.unwrap_or_default().as_bytes(),
-                parameters,
+                parameters: call.parameters,
                 credentials: Credentials {
                     consumer_key: value(ProtocolParameter::ConsumerKey).unwrap_or_default(),
                     token: value(ProtocolParameter::Token).filter(|token| !token.is_empty()),
-                    signature_method: method,
+                    signature_method: call.method,
                     signature: value(ProtocolParameter::Signature).unwrap_or_default(),
                     freshness: freshness.map(|(timestamp, nonce)| Freshness { timestamp, nonce }),
                     callback: value(ProtocolParameter::Callback),
@@ -253,13 +249,8 @@ fn credential(
 }
 
 /// The request as one whose signature is wrong, for the search for the mistake.
-fn wrong_signature(
-    request: &ParsedRequest<'_>,
-    parameters: &Parameters,
-    signature_method: SignatureMethod,
-    sent: &[u8],
-    secrets: &KnownSecrets,
-) -> WrongSignature {
+fn wrong_signature(call: &Named<'_>, sent: &[u8], secrets: &KnownSecrets) -> WrongSignature {
+    let (request, parameters) = (call.request, call.parameters);
     let (uri, server) = (&request.uri, secrets.server.as_ref());
     let other_body = request.data.filter(|_| request.form().is_none());
     WrongSignature {
@@ -282,7 +273,7 @@ fn wrong_signature(
             server.rules.verify.token_paths_for(uri.path.as_bytes())
         }),
         callbacks: server.map_or_else(Vec::new, |server| server.consumer.callbacks.clone()),
-        signature_method,
+        signature_method: call.method,
         signature: sent.to_vec(),
     }
 }

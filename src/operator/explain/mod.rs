@@ -19,7 +19,10 @@ pub use self::{
     mask::Mask,
     request::{InvalidRequest, ParsedRequest, RequestText},
 };
-use self::{examine::examine, forwarded::forwarded};
+use self::{
+    examine::{Named, examine},
+    forwarded::forwarded,
+};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     gateway::launch,
@@ -213,7 +216,15 @@ impl<'r, 'a> Reading<'r, 'a> {
             let demanded = protocol.demand(purpose.map_or(&[], Purpose::needed));
             problems.extend(demanded.err());
         }
-        let named = protocol.and_then(|protocol| Some((protocol.signature_method?, protocol)));
+        let named = protocol.and_then(|protocol| {
+            Some(Named {
+                request,
+                parameters: &parameters,
+                method: protocol.signature_method?,
+                protocol,
+                purpose,
+            })
+        });
         let server_of_api = server.filter(|_| purpose == Some(Purpose::Api));
         let operation = server_of_api.and_then(|server| server.rules.operation(request));
         let sites = operation.and_then(|operation| operation.launch.as_ref());
@@ -221,12 +232,12 @@ impl<'r, 'a> Reading<'r, 'a> {
         let launch = sites.map(|sites| launch::described(&parameters, sites));
         let (mut signature, mut rejections, mut nonce_used) = (None, Vec::new(), None);
         match (named, known) {
-            (Some((method, protocol)), Ok(secrets)) => {
+            (Some(call), Ok(secrets)) => {
                 let server = secrets.server.as_ref();
                 let server_knows = server.map(|server| server.nonce_used);
-                nonce_used = server_knows.filter(|_| nonce_use(&protocol).is_some());
-                let examined = examine(request, &parameters, &protocol, method, purpose, secrets);
-                rejections = rejected(request, &parameters, &protocol, purpose, &examined);
+                nonce_used = server_knows.filter(|_| nonce_use(&call.protocol).is_some());
+                let examined = examine(&call, secrets);
+                rejections = rejected(&call, &examined);
                 signature = Some(examined);
             }
             (Some(_), Err(reason)) => rejections.push(reason),
@@ -266,16 +277,10 @@ fn nonce_use<'a>(protocol: &Protocol<'a>) -> Option<NonceUse<'a>> {
 
 /// Returns all reasons why the server rejects the request even if its signature is right; the server names the first that it
 /// finds.
-fn rejected(
-    request: &ParsedRequest<'_>,
-    parameters: &Parameters,
-    protocol: &Protocol<'_>,
-    purpose: Option<Purpose>,
-    examined: &Examined,
-) -> Vec<String> {
-    let method = examined.method;
+fn rejected(call: &Named<'_>, examined: &Examined) -> Vec<String> {
+    let (request, parameters, method) = (call.request, call.parameters, call.method);
     let verification = examined.rejections.iter().map(told);
-    let Some((server, purpose)) = examined.secrets.server.as_ref().zip(purpose) else {
+    let Some((server, purpose)) = examined.secrets.server.as_ref().zip(call.purpose) else {
         return verification.collect();
     };
     let mut rejections = Vec::new();
@@ -293,7 +298,7 @@ fn rejected(
     }
     let consumer = ConsumerCredentials::outside_cache(server.consumer.clone());
     if purpose == Purpose::RequestToken {
-        let sent = protocol.value(ProtocolParameter::Callback);
+        let sent = call.protocol.value(ProtocolParameter::Callback);
         let requested = sent.or_else(|| Some(only_callback(&consumer).ok()?.as_bytes()));
         match requested.map(|requested| callback::accept(&consumer.callbacks, requested)) {
             None => rejections.push(told(

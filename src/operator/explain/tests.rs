@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{examine::ServerCall, *};
+use super::{
+    examine::{Named, ServerCall},
+    *,
+};
 use crate::{
     oauth::{BaseString, DeviationSet, SignatureMethod, SigningKey, percent, sign},
     records::{
@@ -221,16 +224,14 @@ impl Stage {
         let protocol = reading
             .parameters
             .protocol(MethodSet::ALL, purpose.location_rule());
-        let protocol = protocol.unwrap();
-        let parameters = &reading.parameters;
-        let call = ServerCall::new(
-            &request,
-            parameters,
-            &protocol,
-            case.method,
-            purpose,
-            &server,
-        );
+        let call = Named {
+            request: &request,
+            parameters: &reading.parameters,
+            protocol: protocol.unwrap(),
+            method: case.method,
+            purpose: Some(purpose),
+        };
+        let call = ServerCall::new(&call, purpose, &server);
         match call.signature().unwrap() {
             SignatureCheck::Holds(proof) => {
                 Some((proof.deviations, proof.secret == SecretAge::Previous))
