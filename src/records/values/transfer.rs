@@ -255,6 +255,13 @@ pub struct Numbered {
     pub left_out: Vec<String>,
 }
 
+impl Numbered {
+    /// Whether the line leaves a member out, as [`Self::left_out`] says.
+    pub(in crate::records) fn lacks(&self, member: &str) -> bool {
+        self.left_out.iter().any(|name| name == member)
+    }
+}
+
 /// What an import does with a record that is in the store with other content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Existing {

@@ -35,31 +35,28 @@ const LEAST_ROWS: u32 = 25;
 /// none should wait for 50 ms.
 const TRANSACTION_TIME: Duration = Duration::from_millis(20);
 
+/// The condition and the order of rows that ended before a time.
+const ENDED: &str = "expires_at < $1 ORDER BY expires_at";
+
 impl Store {
     /// Deletes request tokens that ended undecided over ten minutes before `now`, the links of developers that ended before it,
     /// old change records, and audit records that are older than `keep_audit`.
     pub async fn purge(&self, now: UnixTime, keep_audit: Duration) -> Result<()> {
         let undecided = now.before(KEEP_UNDECIDED);
         // The oldest changes first, so that the feed never has a hole that a reader takes for its end.
-        for (table, key, time, order, before) in [
+        let issued = format!("state = 'issued' AND {ENDED}");
+        for (table, key, those, before) in [
+            ("request_tokens", "token", &*issued, undecided),
+            ("developer_links", "consumer", ENDED, now),
             (
-                "request_tokens",
-                "token",
-                "state = 'issued' AND expires_at",
-                "expires_at",
-                undecided,
+                "changes",
+                "id",
+                "at < $1 ORDER BY id",
+                now.before(KEEP_CHANGES),
             ),
-            (
-                "developer_links",
-                "consumer",
-                "expires_at",
-                "expires_at",
-                now,
-            ),
-            ("changes", "id", "at", "id", now.before(KEEP_CHANGES)),
-            ("audit", "id", "at", "at", now.before(keep_audit)),
+            ("audit", "id", "at < $1 ORDER BY at", now.before(keep_audit)),
         ] {
-            self.delete(table, key, time, order, before, &mut 0).await?;
+            self.delete(table, key, those, before, &mut 0).await?;
         }
         Ok(())
     }
@@ -83,21 +80,19 @@ impl Store {
             self.in_batches(remove, &mut ended.access_tokens).await?;
         }
         let before = now.before(keep_tokens.min(KEEP_ENDED));
-        let end = "expires_at";
         let request_tokens = &mut ended.request_tokens;
-        self.delete("request_tokens", "token", end, end, before, request_tokens)
+        self.delete("request_tokens", "token", ENDED, before, request_tokens)
             .await?;
-        self.delete("sessions", "id_hash", end, end, before, &mut ended.sessions)
+        self.delete("sessions", "id_hash", ENDED, before, &mut ended.sessions)
             .await
     }
 
-    /// Deletes the rows whose `time` is before a time, and adds their number to `count`.
+    /// Deletes `those` rows of a table, a condition with a time and an order, and adds their number to `count`.
     async fn delete(
         &self,
         table: &str,
         key: &str,
-        time: &str,
-        order: &str,
+        those: &str,
         before: UnixTime,
         count: &mut u64,
     ) -> Result<()> {
@@ -105,7 +100,7 @@ impl Store {
             let skip_locked = tx.statements().skip_locked;
             let delete = format!(
                 "DELETE FROM countersign.{table} WHERE {key} IN (SELECT {key} FROM countersign.{table}
-                 WHERE {time} < $1 ORDER BY {order} LIMIT $2 {skip_locked})"
+                 WHERE {those} LIMIT $2 {skip_locked})"
             );
             tx.execute(&delete, &[before.into(), i64::from(most).into()])
                 .await

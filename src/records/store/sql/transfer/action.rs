@@ -51,14 +51,14 @@ pub(super) async fn look_up(tx: &mut Tx, batch: &[Numbered]) -> Result<Seen> {
 /// Decides on the action for a record. The caller counts the costs of password hashes.
 pub(super) async fn action(
     tx: &mut Tx,
-    record: &Record,
-    left_out: &[String],
+    given: &Numbered,
     existing: Existing,
     seen: &Seen,
 ) -> Result<Result<Action, Conflict>> {
+    let record = &given.record;
     let (kind, key) = record.identity();
     if let Some(found) = seen.get(&record.name()) {
-        let after = after(tx, found, record, left_out, existing).await?;
+        let after = after(tx, found, given, existing).await?;
         let revoked_at = match record {
             Record::AccessToken(token) => token.revoked_at,
             _ => None,
@@ -86,11 +86,10 @@ pub(super) async fn action(
         return Ok(Ok(Action::Skip));
     }
     if let Record::Consumer(consumer) = record {
-        let lacks = |name: &str| left_out.iter().any(|it| it == name);
-        if lacks("name") {
+        if given.lacks("name") {
             return Ok(Err(Conflict::Incomplete("name")));
         }
-        if lacks("secret") && !consumer.may_have_its_secret() {
+        if given.lacks("secret") && !consumer.may_have_its_secret() {
             return Ok(Err(Conflict::Incomplete("secret")));
         }
     }
@@ -188,14 +187,13 @@ fn revoke(found: &AccessToken, at: Option<UnixTime>) -> Action {
 async fn after(
     tx: &mut Tx,
     found: &Record,
-    record: &Record,
-    left_out: &[String],
+    given: &Numbered,
     existing: Existing,
 ) -> Result<Record> {
-    Ok(match (found, record.clone()) {
+    Ok(match (found, given.record.clone()) {
         (Record::Consumer(found), Record::Consumer(consumer)) => {
             let consumer = match existing {
-                Existing::Update => updated(found, consumer, left_out)?,
+                Existing::Update => updated(found, &consumer, given)?,
                 Existing::Reject | Existing::Replace => consumer,
             };
             Record::Consumer(Consumer {
@@ -207,7 +205,7 @@ async fn after(
             })
         }
         (Record::User(found), Record::User(user)) => {
-            let says_nothing = left_out.iter().any(|name| name == MUST_CHANGE);
+            let says_nothing = given.lacks(MUST_CHANGE);
             let keeps_password = match &user.password_hash {
                 Some(hash) if says_nothing && found.password_hash.as_ref() == Some(hash) => true,
                 // A login may have replaced the hash of the same password since the export.
@@ -239,27 +237,19 @@ async fn after(
 }
 
 /// A consumer with the members of a line, and the others that it has in the store.
-fn updated(found: &Consumer, given: Consumer, left_out: &[String]) -> Result<Consumer> {
-    let is_left_out = |name: &str| left_out.iter().any(|it| it == name);
+fn updated(found: &Consumer, consumer: &Consumer, given: &Numbered) -> Result<Consumer> {
     let broken = |_| StoreError::Broken("a consumer cannot be written as JSON");
-    let mut members = serde_json::to_value(&given).map_err(broken)?;
+    let mut members = serde_json::to_value(consumer).map_err(broken)?;
     let there = serde_json::to_value(found).map_err(broken)?;
     for (name, value) in there.as_object().into_iter().flatten() {
-        if is_left_out(name) {
+        if given.lacks(name) {
             members[name] = value.clone();
         }
     }
-    let secret = match is_left_out("secret") {
-        true => found.secret.clone(),
-        false => given.secret,
-    };
-    let previous_secret = match is_left_out("previous_secret") {
-        true => found.previous_secret.clone(),
-        false => given.previous_secret,
-    };
+    let of = |name: &str| if given.lacks(name) { found } else { consumer };
     Ok(Consumer {
-        secret,
-        previous_secret,
+        secret: of("secret").secret.clone(),
+        previous_secret: of("previous_secret").previous_secret.clone(),
         ..serde_json::from_value(members).map_err(broken)?
     })
 }

@@ -86,7 +86,7 @@ pub(super) async fn import(tx: &mut Tx, list: ImportList<'_>) -> Result<io::Resu
         tx.batch(index).await?;
     }
     let is_expected = (state.list.is_expected)();
-    if state.list.dry_run || state.problem_count > 0 || read.is_err() || !is_expected {
+    if !is_kept || !is_expected {
         tx.execute("ROLLBACK TO SAVEPOINT import", &[]).await?;
         tx.clear_changes();
     }
@@ -157,21 +157,19 @@ async fn prune(tx: &mut Tx, state: &mut State<'_>) -> Result<()> {
 async fn import_batch(tx: &mut Tx, batch: Vec<Numbered>, state: &mut State<'_>) -> Result<()> {
     let mut seen = look_up(tx, &batch).await?;
     let mut new_tokens = Vec::new();
-    for Numbered {
-        line,
-        record,
-        left_out,
-    } in batch
-    {
-        if let Record::AccessToken(token) = &record {
+    for given in batch {
+        if let Record::AccessToken(token) = &given.record {
             let used = seconds(token.last_used_at.unwrap_or(token.issued_at));
             let last = state.uses.entry(token.consumer.clone()).or_default();
             *last = used.max(*last);
         }
-        let action = action(tx, &record, &left_out, state.list.existing, &seen).await?;
+        let action = action(tx, &given, state.list.existing, &seen).await?;
         match action.and_then(|action| state.check_costs(action)) {
-            Err(conflict) => state.reject(line, &record, conflict),
-            Ok(action) => perform(tx, (record, action), &mut seen, &mut new_tokens, state).await?,
+            Err(conflict) => state.reject(&given, conflict),
+            Ok(action) => {
+                let record = given.record;
+                perform(tx, (record, action), &mut seen, &mut new_tokens, state).await?;
+            }
         }
     }
     if new_tokens.is_empty() || tokens::insert(tx, &new_tokens).await? {
@@ -270,8 +268,8 @@ impl State<'_> {
         Ok(action)
     }
 
-    fn reject(&mut self, line: usize, record: &Record, conflict: Conflict) {
-        let name = record.name();
+    fn reject(&mut self, given: &Numbered, conflict: Conflict) {
+        let name = given.record.name();
         self.rejected.insert(&name);
         let follows =
             |missing: &String| self.rejected.contains(missing) || (self.list.has_problem)(missing);
@@ -282,7 +280,7 @@ impl State<'_> {
         self.alike.add(&format!("{name} {conflict}"));
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(ImportProblem {
-                line,
+                line: given.line,
                 record: name,
                 conflict,
             });
