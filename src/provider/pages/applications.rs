@@ -182,7 +182,7 @@ impl PageRequest<'_> {
         let from = from.unwrap_or(0);
         let filter = tokens_of(&caller.user.id, None);
         let (tokens, rest) = self.live_tokens(&filter, after.clone()).await?;
-        let of = |token: &str| format!("{here}&after={}", percent_encoded(token));
+        let of = |token: &str| self.frame.link_with("applications", "after", token);
         let rest = rest.map(|last| of(&last));
         let mut live = BTreeMap::<ConsumerKey, Vec<AccessToken>>::new();
         for token in tokens {

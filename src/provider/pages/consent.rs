@@ -153,8 +153,8 @@ impl PageRequest<'_> {
         let caller = self.sender(FormPurpose::Decide, &token, &here).await?;
         match decision {
             _ if switch.is_some() => self.log_out(&caller, here).await,
-            Some("allow") => self.decide(&here, &caller, &token, Choice::Allow).await,
-            Some("deny") => self.decide(&here, &caller, &token, Choice::Deny).await,
+            Some("allow") => self.decide(&caller, &token, Choice::Allow).await,
+            Some("deny") => self.decide(&caller, &token, Choice::Deny).await,
             _ => Err(PageError::Malformed("error-malformed-decision").into()),
         }
     }
@@ -297,13 +297,10 @@ impl PageRequest<'_> {
         // What the operator issued or imported, the user was not asked for.
         let mut earlier = self.live_tokens_of(&caller.user, &consumer.key).await?;
         earlier.retain(|token| token.began == TokenBeginning::Consent);
-        if let Some(response) = self.repeat(here, caller, asked, &earlier).await? {
+        if let Some(response) = self.repeat(caller, asked, &earlier).await? {
             return Ok(response);
         }
-        let form = (
-            here,
-            csrf::value(&caller.id, FormPurpose::Decide, &token.token),
-        );
+        let csrf = csrf::value(&caller.id, FormPurpose::Decide, &token.token);
         let asking = Asking {
             consumer,
             user: &caller.user,
@@ -311,7 +308,7 @@ impl PageRequest<'_> {
             callback: &token.callback,
             earlier: &earlier,
         };
-        let (template, further) = asking.page(self.wording(), Some(form))?;
+        let (template, further) = asking.page(self.wording(), Some((here, csrf)))?;
         Ok(OwnResponse::page(self.frame, 200, &template, &further))
     }
 
@@ -319,7 +316,6 @@ impl PageRequest<'_> {
     /// picture, a script and a prefetch decide nothing. `None`: the user has to be asked.
     async fn repeat(
         &self,
-        here: &str,
         caller: &LoggedIn,
         asked: &Asked,
         earlier: &[AccessToken],
@@ -339,14 +335,13 @@ impl PageRequest<'_> {
         {
             return Ok(None);
         }
-        let response = self.after_decision(here, caller, &token.token, true);
+        let response = self.after_decision(caller, &token.token, true);
         response.await.map(Some)
     }
 
     /// Records the decision and sends the user on. The same decision sent again gets the same response.
     async fn decide(
         &self,
-        here: &str,
         caller: &LoggedIn,
         token: &str,
         choice: Choice,
@@ -356,13 +351,12 @@ impl PageRequest<'_> {
             self.record(&asked, caller, choice).await?;
         }
         let allows = choice == Choice::Allow;
-        self.after_decision(here, caller, token, allows).await
+        self.after_decision(caller, token, allows).await
     }
 
     /// Sends the user on after their decision.
     async fn after_decision(
         &self,
-        here: &str,
         caller: &LoggedIn,
         token: &str,
         allows: bool,
@@ -379,7 +373,7 @@ impl PageRequest<'_> {
                 true => String::new(),
                 false => self.notice_parameters(&caller.id, DENIED, token),
             };
-            return Ok(OwnResponse::see_other(format!("{here}{notice}")));
+            return Ok(OwnResponse::see_other(self.here(token)? + &notice));
         }
         let mut page = self.decided(&asked, Some(caller)).await?;
         if let Some(next) = asked.next() {

@@ -198,11 +198,9 @@ impl PageRequest<'_> {
         if let Some(file) = self.collection(&consumer)? {
             return Ok(file);
         }
-        let here = format!(
-            "{}&{PARAMETER}={}",
-            self.frame.link("developer"),
-            *link.expose_text()
-        );
+        let here = self
+            .frame
+            .link_with("developer", PARAMETER, &link.expose_text());
         let [request, signed] = ["request", "signed"].map(|name| self.field(name).unwrap_or(""));
         let finding = match &self.form {
             None => None,

@@ -10,7 +10,7 @@ use super::{LoggedIn, PageError, PageRequest, browser};
 use crate::{
     base::{
         secret::{Secret, random},
-        text::{longest, names::UserId, percent_encoded},
+        text::{longest, names::UserId},
     },
     provider::{
         login::{Login, LoginError, password},
@@ -135,12 +135,10 @@ impl PageRequest<'_> {
 
     /// The address of a page that leads to this path of our own origin afterwards.
     pub(super) fn leading_to(&self, mode: &str, path: Option<&str>) -> String {
-        let mut url = self.frame.link(mode);
-        if let Some(path) = path {
-            url.push_str("&return_to=");
-            url.extend(percent_encoded(path));
+        match path {
+            Some(path) => self.frame.link_with(mode, "return_to", path),
+            None => self.frame.link(mode),
         }
-        url
     }
 
     /// Responds to `mode=logout`. A GET asks, also about all (`which=all`) or all other sessions (`which=others`); a POST ends
@@ -362,12 +360,9 @@ impl PageRequest<'_> {
         let mut account = None;
         // A second time if the user or the hash was changed after it was read. The password may still be right: a login of the
         // same user at the same time may have replaced the hash.
+        let backend = &self.pages.services.login;
         for _ in 0..2 {
-            let login = self
-                .pages
-                .services
-                .login
-                .login(self.address, username, password.clone());
+            let login = backend.login(self.address, username, password.clone());
             let Login { user, rehashed } = login.await?;
             if self.open_session(&user, rehashed).await?.is_some() {
                 self.set_cookie(self.pages.cookies.forget(self.pages.cookies.login));

@@ -54,25 +54,19 @@ impl PageRequest<'_> {
         let next = self.parameter("return_to")?;
         let next = next.and_then(|path| return_to::local_path(&path));
         let next = next.as_deref();
-        let here = self.leading_to("password", next);
         if self.field(NEW).is_some() {
-            return self.change_password(&here, next).await;
+            return self.change_password(next).await;
         }
-        let caller = self
-            .caller_or_form(&LoginForm::leading_back_to(&here))
-            .await?;
-        Ok(caller.map_or_else(
-            |login| login,
-            |caller| self.password_form((&here, next), &caller, "", None),
-        ))
+        let here = self.leading_to("password", next);
+        let login = LoginForm::leading_back_to(&here);
+        let caller = self.caller_or_form(&login).await?;
+        let form = |caller| self.password_form(next, &caller, "", None);
+        Ok(caller.map_or_else(|login| login, form))
     }
 
-    async fn change_password(
-        &self,
-        here: &str,
-        next: Option<&str>,
-    ) -> Result<OwnResponse, Failure> {
-        let sender = self.sender(FormPurpose::ChangePassword, "", here);
+    async fn change_password(&self, next: Option<&str>) -> Result<OwnResponse, Failure> {
+        let here = self.leading_to("password", next);
+        let sender = self.sender(FormPurpose::ChangePassword, "", &here);
         let caller = sender.await?;
         let [current, new, repeated] =
             [CURRENT, NEW, AGAIN].map(|name| Secret::from(self.field(name).unwrap_or_default()));
@@ -89,15 +83,15 @@ impl PageRequest<'_> {
         };
         if let Some((id, wrong)) = problem {
             let notice = self.notice(if wrong == CURRENT { 403 } else { 400 }, id);
-            return Ok(self.password_form((here, next), &caller, wrong, Some(&notice)));
+            return Ok(self.password_form(next, &caller, wrong, Some(&notice)));
         }
-        let entry = self.replace_password((here, next), &caller, current, new);
+        let entry = self.replace_password(next, &caller, current, new);
         let attempt = self.attempt(&caller.user.name, "password-wrong", entry, |notice| {
             let wrong = match notice.retry_after {
                 None => CURRENT,
                 Some(_) => "",
             };
-            Ok(self.password_form((here, next), &caller, wrong, Some(notice)))
+            Ok(self.password_form(next, &caller, wrong, Some(notice)))
         });
         attempt.await
     }
@@ -105,7 +99,7 @@ impl PageRequest<'_> {
     /// Checks the current password and puts the new one in its place, with a new session instead of all others.
     async fn replace_password(
         &self,
-        (here, next): (&str, Option<&str>),
+        next: Option<&str>,
         caller: &LoggedIn,
         current: Secret,
         new: Secret,
@@ -145,19 +139,20 @@ impl PageRequest<'_> {
                 return Ok(OwnResponse::see_other(next));
             }
         }
-        Err(Failure::from(PageError::PasswordReplaced(here.to_owned())).into())
+        let here = self.leading_to("password", next);
+        Err(Failure::from(PageError::PasswordReplaced(here)).into())
     }
 
     fn password_form(
         &self,
-        (here, next): (&str, Option<&str>),
+        next: Option<&str>,
         caller: &LoggedIn,
         wrong: &'static str,
         notice: Option<&Notice>,
     ) -> OwnResponse {
         let template = PasswordPage {
             frame: self.frame,
-            action: here,
+            action: &self.leading_to("password", next),
             csrf: &csrf::value(&caller.id, FormPurpose::ChangePassword, ""),
             user: &caller.user,
             least: MIN_CHARACTERS as u64,

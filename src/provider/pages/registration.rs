@@ -24,7 +24,6 @@ use crate::{
         text::{
             longest,
             names::{ConsumerKey, Permission},
-            percent_encoded,
         },
     },
     provider::{
@@ -59,7 +58,6 @@ const LINK: Duration = Duration::from_secs(3600);
 struct RegistrationPage<'a> {
     frame: Frame<'a>,
     user: &'a User,
-    action: &'a str,
     problem: Option<Problem>,
     consumers: &'a [Consumer],
     /// The form of another one; `None`: the user has as many as may be.
@@ -91,7 +89,6 @@ fn invalid(field: &'static str, details: impl ToString) -> Problem {
 #[template(path = "own-consumer.html")]
 struct OwnPage<'a> {
     frame: Frame<'a>,
-    action: &'a str,
     problem: Option<Problem>,
     consumer: &'a Consumer,
     /// The class and the message of its state.
@@ -100,12 +97,8 @@ struct OwnPage<'a> {
     shows_rejections: bool,
     /// The values of the forms that make a new secret, change the callbacks, and lead to the rejected calls.
     csrf: [String; 3],
-    /// This page.
-    page: String,
-    /// The page that asks whether to make a token, if its owner may.
-    token: Option<String>,
-    /// The page that asks whether to end it.
-    end: String,
+    /// Its owner may make a token of it.
+    makes_token: bool,
 }
 
 /// The form of a new consumer, with what was in it.
@@ -143,8 +136,6 @@ struct RegisteredPage<'a> {
     consumer: &'a Consumer,
     secret: &'a str,
     waits: bool,
-    /// The page of the consumer.
-    page: String,
     /// The addresses of the flow by their English names.
     addresses: [(&'static str, String); 3],
 }
@@ -155,9 +146,6 @@ struct RegisteredPage<'a> {
 struct EndPage<'a> {
     frame: Frame<'a>,
     csrf: &'a str,
-    action: &'a str,
-    /// The page of the consumer.
-    page: String,
     consumer: &'a Consumer,
 }
 
@@ -177,20 +165,17 @@ const FIELDS: [(&str, &str, usize); 5] = [
 impl PageRequest<'_> {
     /// Responds to the page of a user's own consumers.
     pub(super) async fn registration(&self) -> Result<OwnResponse, Failure> {
-        let here = self.frame.link("register");
         let key = self.field("key").unwrap_or_default();
         match self.field("act") {
-            Some("register") => self.ask_for(&here, key).await,
-            Some("rotate") => self.rotate_own(&here, key).await,
-            Some("callbacks") => self.change_callbacks(&here, key).await,
-            Some("rejections") => self.lead_to_rejections(&here, key).await,
-            Some("token") => {
-                let page = own_page(&here, "of", key);
-                self.make_own_token(&here, page, key).await
-            }
-            Some("end") => self.end_own(&here, key).await,
+            Some("register") => self.ask_for(key).await,
+            Some("rotate") => self.rotate_own(key).await,
+            Some("callbacks") => self.change_callbacks(key).await,
+            Some("rejections") => self.lead_to_rejections(key).await,
+            Some("token") => self.make_own_token(key).await,
+            Some("end") => self.end_own(key).await,
             Some(_) => Err(PageError::Malformed("error-malformed-form").into()),
             None => {
+                let here = self.frame.link("register");
                 let login = LoginForm::leading_back_to(&here);
                 let caller = match self.caller_or_form(&login).await? {
                     Ok(caller) => caller,
@@ -198,26 +183,23 @@ impl PageRequest<'_> {
                 };
                 let named = |name| self.parameter(name);
                 match (named("of")?, named("token")?, named("end")?) {
-                    (None, None, None) => self.own_consumers(&here, &caller, None).await,
+                    (None, None, None) => self.own_consumers(&caller, None).await,
                     (Some(key), ..) => {
                         let consumer = self.own(&caller, &key).await?;
                         match self.collection(&consumer)? {
                             Some(file) => Ok(file),
-                            None => Ok(self.own_consumer(&here, &caller, &consumer, None)),
+                            None => Ok(self.own_consumer(&caller, &consumer, None)),
                         }
                     }
                     (None, Some(key), _) => {
                         let consumer = self.own(&caller, &key).await?;
-                        let page = own_page(&here, "of", &key);
-                        self.ask_own_token(&here, page, &caller, &consumer)
+                        self.ask_own_token(&caller, &consumer)
                     }
                     (None, None, Some(key)) => {
                         let consumer = self.own(&caller, &key).await?;
                         Ok(self.page(&EndPage {
                             frame: self.frame,
                             csrf: &self.value(&caller, "end", &key),
-                            action: &here,
-                            page: own_page(&here, "of", &key),
                             consumer: &consumer,
                         }))
                     }
@@ -232,9 +214,9 @@ impl PageRequest<'_> {
     }
 
     /// The user who sent the form that does `act` to a consumer.
-    async fn owner(&self, act: &str, key: &str, here: &str) -> Result<LoggedIn, Failure> {
-        self.sender(FormPurpose::Register, &format!("{act} {key}"), here)
-            .await
+    async fn owner(&self, act: &str, key: &str) -> Result<LoggedIn, Failure> {
+        let (purpose, here) = (FormPurpose::Register, self.frame.link("register"));
+        self.sender(purpose, &format!("{act} {key}"), &here).await
     }
 
     /// The user who sent the form that does an act to a consumer as it is, and that consumer.
@@ -242,12 +224,11 @@ impl PageRequest<'_> {
         &self,
         act: impl FnOnce(&Consumer) -> String,
         key: &str,
-        here: &str,
     ) -> Result<(LoggedIn, Consumer), Failure> {
         let caller = self.logged_in().await?;
-        let caller = caller.ok_or_else(|| self.stale(false, here))?;
+        let caller = caller.ok_or_else(|| self.stale(false, &self.frame.link("register")))?;
         let consumer = self.own(&caller, key).await?;
-        let caller = self.owner(&act(&consumer), key, here).await?;
+        let caller = self.owner(&act(&consumer), key).await?;
         Ok((caller, consumer))
     }
 
@@ -263,7 +244,6 @@ impl PageRequest<'_> {
     /// Lists the user's consumers, with the form of another one.
     async fn own_consumers(
         &self,
-        here: &str,
         caller: &LoggedIn,
         problem: Option<Problem>,
     ) -> Result<OwnResponse, Failure> {
@@ -279,7 +259,6 @@ impl PageRequest<'_> {
         let template = RegistrationPage {
             frame: self.frame,
             user: &caller.user,
-            action: here,
             problem,
             consumers: &owned,
             form: form.transpose()?,
@@ -299,7 +278,6 @@ impl PageRequest<'_> {
     /// Shows one of the user's consumers.
     fn own_consumer(
         &self,
-        here: &str,
         caller: &LoggedIn,
         consumer: &Consumer,
         problem: Option<Problem>,
@@ -312,7 +290,6 @@ impl PageRequest<'_> {
         let registered = consumer.callbacks.join("\n");
         let template = OwnPage {
             frame: self.frame,
-            action: here,
             consumer,
             state: state(consumer),
             callbacks: self
@@ -322,9 +299,7 @@ impl PageRequest<'_> {
             problem,
             shows_rejections: self.pages.rules.signature_check.is_some(),
             csrf: acts.map(|act| self.value(caller, act, key)),
-            page: own_page(here, "of", key),
-            token: (self.makes_own_token(consumer)).then(|| own_page(here, "token", key)),
-            end: own_page(here, "end", key),
+            makes_token: self.makes_own_token(consumer),
         };
         OwnResponse::page(self.frame, status, &template, "")
     }
@@ -361,12 +336,13 @@ impl PageRequest<'_> {
     }
 
     /// Registers a consumer.
-    async fn ask_for(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
-        let caller = self.owner("register", key, here).await?;
+    async fn ask_for(&self, key: &str) -> Result<OwnResponse, Failure> {
+        let caller = self.owner("register", key).await?;
+        let here = self.frame.link("register");
         let rules = &self.pages.rules;
         if self.ended().is_some() {
             // The page says so.
-            return Ok(OwnResponse::see_other(here.to_owned()));
+            return Ok(OwnResponse::see_other(here));
         }
         // The form's field tells two forms apart. The user can write any, and has no choice of the key of the consumer.
         let mut key = csrf::value(&caller.id, FormPurpose::Register, &format!("key {key}"));
@@ -376,7 +352,7 @@ impl PageRequest<'_> {
         let new = Consumer::new(key, random::secret()?, String::new(), self.now);
         let consumer = match self.asked(new, &caller) {
             Ok(consumer) => consumer,
-            Err(problem) => return self.own_consumers(here, &caller, Some(problem)).await,
+            Err(problem) => return self.own_consumers(&caller, Some(problem)).await,
         };
         let bounds = RegistrationBounds {
             per_user: rules.registration.per_user.get(),
@@ -392,7 +368,7 @@ impl PageRequest<'_> {
                 return Ok(self.registered(&consumer));
             }
             // The same form again.
-            Asked::Before => return Ok(OwnResponse::see_other(here.to_owned())),
+            Asked::Before => return Ok(OwnResponse::see_other(here)),
             Asked::NameTaken => ("register-taken", "name"),
             Asked::TooMany => ("register-too-many", ""),
         };
@@ -401,7 +377,7 @@ impl PageRequest<'_> {
             field,
             details: None,
         };
-        self.own_consumers(here, &caller, Some(problem)).await
+        self.own_consumers(&caller, Some(problem)).await
     }
 
     /// The consumer that a form asks for.
@@ -433,9 +409,9 @@ impl PageRequest<'_> {
     }
 
     /// Gives a consumer another secret, which is shown this once.
-    async fn rotate_own(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
+    async fn rotate_own(&self, key: &str) -> Result<OwnResponse, Failure> {
         // The form names the secret that it replaces: sent twice, it makes one new secret.
-        let (caller, before) = self.owner_of(rotation, key, here).await?;
+        let (caller, before) = self.owner_of(rotation, key).await?;
         let secret = random::secret()?;
         let until = match self.field("grace") {
             Some(_) => self.now.after(GRACE),
@@ -454,14 +430,14 @@ impl PageRequest<'_> {
     }
 
     /// Changes the callbacks of a consumer, or asks for that.
-    async fn change_callbacks(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
+    async fn change_callbacks(&self, key: &str) -> Result<OwnResponse, Failure> {
         // The form names the state that it changes: sent again after a decision, it asks for nothing.
-        let (caller, before) = self.owner_of(change_of_callbacks, key, here).await?;
+        let (caller, before) = self.owner_of(change_of_callbacks, key).await?;
         let callbacks = match own_callbacks(self.field("callbacks").unwrap_or_default()) {
             Ok(callbacks) => callbacks,
             Err(details) => {
                 let problem = Some(invalid("", details));
-                return Ok(self.own_consumer(here, &caller, &before, problem));
+                return Ok(self.own_consumer(&caller, &before, problem));
             }
         };
         let is_open = self.pages.rules.registration.mode == RegistrationMode::Open;
@@ -500,12 +476,14 @@ impl PageRequest<'_> {
             ..record
         })
         .await?;
-        Ok(OwnResponse::see_other(own_page(here, "of", key)))
+        Ok(OwnResponse::see_other(
+            self.frame.link_with("register", "of", key),
+        ))
     }
 
     /// Leads to the rejected calls of a consumer.
-    async fn lead_to_rejections(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
-        let caller = self.owner("rejections", key, here).await?;
+    async fn lead_to_rejections(&self, key: &str) -> Result<OwnResponse, Failure> {
+        let caller = self.owner("rejections", key).await?;
         let consumer = self.own(&caller, key).await?;
         if !consumer.enabled || self.pages.rules.signature_check.is_none() {
             return Err(PageError::LinkUnknown.into());
@@ -516,29 +494,22 @@ impl PageRequest<'_> {
         put.await?;
         self.record_own("developer_link_made", &caller, &consumer)
             .await?;
-        let page = self.frame.link("developer");
-        let link = link.expose_text();
-        Ok(OwnResponse::see_other(format!(
-            "{page}&{}={}",
-            developer::PARAMETER,
-            *link
-        )))
+        let (name, link) = (developer::PARAMETER, link.expose_text());
+        let page = self.frame.link_with("developer", name, &link);
+        Ok(OwnResponse::see_other(page))
     }
 
     /// Removes a consumer with all its tokens.
-    async fn end_own(&self, here: &str, key: &str) -> Result<OwnResponse, Failure> {
-        let caller = self.owner("end", key, here).await?;
+    async fn end_own(&self, key: &str) -> Result<OwnResponse, Failure> {
+        let caller = self.owner("end", key).await?;
         let consumer = self.own(&caller, key).await?;
         let is_own = |found: &Consumer| found.owner == consumer.owner;
-        if self
-            .store()
-            .remove_consumer(&consumer.key, Some(&is_own))
-            .await?
-        {
+        let removing = self.store().remove_consumer(&consumer.key, Some(&is_own));
+        if removing.await? {
             self.record_own("consumer_removed", &caller, &consumer)
                 .await?;
         }
-        Ok(OwnResponse::see_other(here.to_owned()))
+        Ok(OwnResponse::see_other(self.frame.link("register")))
     }
 
     /// Changes a consumer of this user.
@@ -608,16 +579,10 @@ impl PageRequest<'_> {
             consumer,
             secret: &consumer.secret.expose_text(),
             waits: consumer.is_unapproved(),
-            page: own_page(&self.frame.link("register"), "of", consumer.key.as_str()),
             addresses: calls
                 .map(|(name, call)| (name, format!("{base}{}", self.flow.best_of(call)))),
         })
     }
-}
-
-/// The address of a page about one consumer.
-fn own_page(here: &str, parameter: &str, key: &str) -> String {
-    format!("{here}&{parameter}={}", percent_encoded(key))
 }
 
 /// The act that replaces the secret which a consumer has.

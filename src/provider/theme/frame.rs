@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderValue, Uri};
 
 use crate::{
-    base::{language::Texts, network::http_fields::parameter},
+    base::{language::Texts, network::http_fields::parameter, text::percent_encoded},
     provider::theme::Theme,
 };
 
@@ -143,6 +143,11 @@ impl Frame<'_> {
     /// The path and query of the page that `mode` names, in the same language.
     pub fn link(&self, mode: &str) -> String {
         self.in_same_language(format!("{}?mode={mode}", self.theme.rules.path))
+    }
+
+    /// The same with a parameter.
+    pub fn link_with(&self, mode: &str, parameter: &str, value: &str) -> String {
+        format!("{}&{parameter}={}", self.link(mode), percent_encoded(value))
     }
 
     /// A path of ours, its query begun, in the same language.

@@ -29,16 +29,14 @@ use crate::{
 struct OwnTokenPage<'a> {
     frame: Frame<'a>,
     consumer: &'a Consumer,
-    /// The page of the consumer.
-    page: String,
     /// The titles of its permissions, and whether each is sensitive.
     permissions: Vec<(Worded, bool)>,
     state: State<'a>,
 }
 
 enum State<'a> {
-    /// The target of the form, its value, and the number of the token in it.
-    Asked(&'a str, String, String),
+    /// The value of the form, and the number of the token in it.
+    Asked(String, String),
     /// The token and its secret.
     Issued(&'a str, &'a str),
 }
@@ -55,8 +53,6 @@ impl PageRequest<'_> {
     /// Asks whether to make a token.
     pub(crate) fn ask_own_token(
         &self,
-        here: &str,
-        page: String,
         caller: &LoggedIn,
         consumer: &Consumer,
     ) -> Result<OwnResponse, Failure> {
@@ -66,9 +62,8 @@ impl PageRequest<'_> {
         Ok(self.page(&OwnTokenPage {
             frame: self.frame,
             consumer,
-            page,
             permissions: self.permissions_of(consumer),
-            state: State::Asked(here, csrf, number),
+            state: State::Asked(csrf, number),
         }))
     }
 
@@ -81,16 +76,11 @@ impl PageRequest<'_> {
     }
 
     /// Makes a token, shows it this once, and ends those before it.
-    pub(crate) async fn make_own_token(
-        &self,
-        here: &str,
-        page: String,
-        key: &str,
-    ) -> Result<OwnResponse, Failure> {
+    pub(crate) async fn make_own_token(&self, key: &str) -> Result<OwnResponse, Failure> {
         // The form names what it asks for: sent again after that has changed, it makes nothing.
         let number = self.field("number").unwrap_or_default();
         let act = |consumer: &Consumer| making(number, consumer);
-        let (caller, consumer) = self.owner_of(act, key, here).await?;
+        let (caller, consumer) = self.owner_of(act, key).await?;
         self.check_own_token(&consumer)?;
         // The user has no choice of the token: another number is in another form.
         let subject = format!("token of {number} {key}");
@@ -121,8 +111,11 @@ impl PageRequest<'_> {
         let ended = match issuing.await? {
             OwnToken::Issued(ended) => ended,
             // The same form again.
-            OwnToken::Taken => return Ok(OwnResponse::see_other(page)),
-            OwnToken::Refused => return Err(self.stale(false, here)),
+            OwnToken::Taken => {
+                let page = self.frame.link_with("register", "of", key);
+                return Ok(OwnResponse::see_other(page));
+            }
+            OwnToken::Refused => return Err(self.stale(false, &self.frame.link("register"))),
         };
         let record = |event, token| -> Result<_, Failure> {
             Ok(CommandRecord {
@@ -138,7 +131,6 @@ impl PageRequest<'_> {
         Ok(self.page(&OwnTokenPage {
             frame: self.frame,
             consumer: &consumer,
-            page,
             permissions: Vec::new(),
             state: State::Issued(&new.token, &new.secret.expose_text()),
         }))
