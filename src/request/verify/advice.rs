@@ -393,12 +393,7 @@ fn bytes_if_small(request: &SignedRequest<'_>) -> Option<usize> {
 
 /// The request as signed with the consumer's secret, and during a grace also with the previous one.
 fn attempts(call: SignedCall<'_>, body: &[u8], credential: &Credential) -> Vec<WrongSignature> {
-    let SignedCall {
-        rules,
-        request,
-        now,
-        ..
-    } = call;
+    let (rules, request, now) = (call.rules, call.request, call.now);
     let consumer = credential.consumer();
     let previous = consumer.previous_secret.as_ref();
     let expired = previous.filter(|(_, until)| now >= *until);

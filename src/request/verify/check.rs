@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::{cold, findings::First},
-    oauth::{Credentials, Deviation, diagnosis::Mistake},
+    oauth::{Deviation, diagnosis::Mistake},
     records::{
         credentials::LookupTime,
         nonce::{Elsewhere, NonceFault, NonceUse},
@@ -163,20 +163,15 @@ impl<'v> Check<'v> {
         if nonces.window().is_closed() {
             return Err(NonceFault::Closed.into());
         }
-        let Credentials {
-            consumer_key,
-            token,
-            freshness,
-            ..
-        } = &request.credentials;
-        let Some(freshness) = freshness else {
+        let named = &request.credentials;
+        let Some(freshness) = &named.freshness else {
             // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
             return Ok(None);
         };
         let nonce = NonceUse {
             timestamp: freshness.timestamp.seconds(),
-            consumer: consumer_key,
-            token: token.unwrap_or_default(),
+            consumer: named.consumer_key,
+            token: named.token.unwrap_or_default(),
             nonce: freshness.nonce.as_bytes(),
         };
         Ok(nonces.record_here(now, nonce)?)

@@ -134,7 +134,7 @@ impl<'v> Check<'v> {
             return false;
         };
         let accept = credential.consumer().accept;
-        matches!(call.prove(&credential, accept.into()), Ok(Some(_)))
+        matches!(call.prove(&credential, accept, None), Ok(Some(_)))
     }
 
     /// Reads a token from the store again: another process may have used it.

@@ -9,7 +9,7 @@ use super::{Credential, Purpose, VerifyRejection, VerifyRules};
 use crate::{
     base::clock::UnixTime,
     oauth::{
-        BaseString, Credentials, Deviation, DeviationSet, Key, Parameters, RsaPublicKey, Selection,
+        BaseString, Deviation, DeviationSet, Key, Parameters, RsaPublicKey, Selection,
         SignatureHolds, SignatureMethod, SigningKey, signature,
     },
     records::{credentials::SecretAge, values::record::Dialect},
@@ -68,24 +68,6 @@ impl Candidate<'_> {
     }
 }
 
-/// The deviations from RFC 5849 with which a signature is tried.
-#[derive(Clone, Copy)]
-pub(super) struct Tried {
-    /// Any of these, or none.
-    accept: DeviationSet,
-    /// This one in any case.
-    needed: Option<Deviation>,
-}
-
-impl From<DeviationSet> for Tried {
-    fn from(accept: DeviationSet) -> Self {
-        Self {
-            accept,
-            needed: None,
-        }
-    }
-}
-
 /// The result of a check of the signature alone.
 #[derive(Debug)]
 pub enum SignatureCheck {
@@ -120,7 +102,7 @@ impl SignedCall<'_> {
         credential: &Credential,
     ) -> Result<Option<Proof>, VerifyRejection> {
         let (consumer, accept) = (credential.consumer(), credential.consumer().accept);
-        let Some(mut proof) = self.prove(credential, accept.into())? else {
+        let Some(mut proof) = self.prove(credential, accept, None)? else {
             return Ok(None);
         };
         let method = self.request.credentials.signature_method;
@@ -134,22 +116,16 @@ impl SignedCall<'_> {
     pub(super) fn prove(
         &self,
         credential: &Credential,
-        tried: Tried,
+        accept: DeviationSet,
+        needed: Option<Deviation>,
     ) -> Result<Option<Proof>, VerifyRejection> {
-        let Self {
-            rules,
-            purpose,
-            request,
-            now,
-        } = *self;
-        let accept = tried.accept;
+        let (rules, request, now) = (self.rules, self.request, self.now);
         let method = request.credentials.signature_method;
         request.check_transport()?;
         let consumer = credential.consumer();
         let rsa = consumer.rsa.as_deref();
-        let selections = purpose.selections(rules, consumer.dialect);
-        let sets = &*self.deviation_sets(accept);
-        let sets = (sets, tried.needed);
+        let selections = self.purpose.selections(rules, consumer.dialect);
+        let sets = (&*self.deviation_sets(accept), needed);
         Ok(match credential {
             Credential::AccessToken(access) => {
                 let is_empty_accepted =
@@ -213,7 +189,7 @@ impl SignedCall<'_> {
             ..*self.request
         };
         let call = SignedCall { request, ..self };
-        match call.prove(credential, accept.into()) {
+        match call.prove(credential, accept, None) {
             Ok(Some(mut proof)) => {
                 proof.deviations = proof.deviations.and(accept);
                 SignatureCheck::Holds(proof)
@@ -237,13 +213,7 @@ impl SignedCall<'_> {
         let accept = credential.consumer().accept;
         let mut others = Deviation::ALL.iter().copied();
         others.find(|&deviation| {
-            let proof = || {
-                let tried = Tried {
-                    accept: accept.with(deviation),
-                    needed: Some(deviation),
-                };
-                self.prove(credential, tried)
-            };
+            let proof = || self.prove(credential, accept.with(deviation), Some(deviation));
             let alone = DeviationSet::NONE.with(deviation);
             let is_in_key = matches!(
                 deviation,
@@ -285,20 +255,14 @@ fn try_keys<'k>(
     selections: &[Selection],
     (sets, needed): (&[DeviationSet], Option<Deviation>),
 ) -> Option<Proof> {
-    let Credentials {
-        signature_method,
-        signature,
-        ..
-    } = request.credentials;
-    for Candidate {
-        key,
-        secret,
-        deviations,
-    } in keys
-    {
+    let named = &request.credentials;
+    let (method, signature) = (named.signature_method, named.signature);
+    for candidate in keys {
+        let (key, secret) = (candidate.key, candidate.secret);
+        let deviations = candidate.deviations;
         // Without a secret anybody can sign.
         if key.consumer_secret.is_empty()
-            && !signature_method.is_rsa()
+            && !method.is_rsa()
             && !deviations.contains(Deviation::EmptySecret)
         {
             continue;
@@ -315,8 +279,7 @@ fn try_keys<'k>(
                 };
                 #[cfg(test)]
                 COMPUTED.set(COMPUTED.get() + 1);
-                if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature)
-                {
+                if let Ok(_holds) = signature::verify(method, key, rsa, &base, signature) {
                     return Some(Proof {
                         _holds,
                         selection,

@@ -96,12 +96,7 @@ impl SignedCall<'_> {
         waited: [Result<(), VerifyRejection>; 2],
         values: impl Fn(&[u8]) -> Vec<&'v [u8]>,
     ) -> Vec<VerifyRejection> {
-        let Self {
-            rules,
-            purpose,
-            request,
-            now,
-        } = self;
+        let (rules, request, now) = (self.rules, self.request, self.now);
         let (named, consumer) = (&request.credentials, credential.consumer());
         let [lookup, nonce] = waited;
         let steps = [
@@ -115,7 +110,7 @@ impl SignedCall<'_> {
         let mut all = Vec::from_iter(steps.into_iter().filter_map(Result::err));
         let signed = (request.parameters, values);
         // A `Vec` ends no check.
-        let _ = rules.check_rights(purpose, credential, now, signed, &mut all);
+        let _ = rules.check_rights(self.purpose, credential, now, signed, &mut all);
         all
     }
 }

@@ -49,7 +49,7 @@ impl Check<'_> {
         match verifier.find(call.purpose, named).await {
             Ok(credential) => {
                 let accept = credential.consumer().accept;
-                if let Ok(Some(_)) = call.prove(&credential, accept.into()) {
+                if let Ok(Some(_)) = call.prove(&credential, accept, None) {
                     let consumer = &credential.consumer().key;
                     verifier.skews.rejected(consumer, skew, Instant::now());
                     return Some(SenderProof::Verified);
