@@ -30,48 +30,42 @@ pub(in crate::oauth) enum RsaHash {
     PssSha256,
 }
 
-/// What the library needs of a hash.
-struct Algorithms {
-    hash: &'static digest::Algorithm,
-    verification: &'static RsaParameters,
-    /// The library makes no signatures over SHA-1.
-    signing: Option<&'static RsaSignatureEncoding>,
-}
-
 impl RsaHash {
-    const fn algorithms(self) -> Algorithms {
+    const fn algorithm(self) -> &'static digest::Algorithm {
         match self {
-            Self::Sha1 => Algorithms {
-                hash: &digest::SHA1_FOR_LEGACY_USE_ONLY,
-                verification: &signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
-                signing: None,
-            },
-            Self::Sha256 => Algorithms {
-                hash: &digest::SHA256,
-                verification: &signature::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
-                signing: Some(&signature::RSA_PKCS1_SHA256),
-            },
-            Self::Sha512 => Algorithms {
-                hash: &digest::SHA512,
-                verification: &signature::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
-                signing: Some(&signature::RSA_PKCS1_SHA512),
-            },
-            Self::PssSha256 => Algorithms {
-                hash: &digest::SHA256,
-                verification: &signature::RSA_PSS_2048_8192_SHA256,
-                signing: Some(&signature::RSA_PSS_SHA256),
-            },
+            Self::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
+            Self::Sha256 | Self::PssSha256 => &digest::SHA256,
+            Self::Sha512 => &digest::SHA512,
+        }
+    }
+
+    const fn verification(self) -> &'static RsaParameters {
+        match self {
+            Self::Sha1 => &signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
+            Self::Sha256 => &signature::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
+            Self::Sha512 => &signature::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
+            Self::PssSha256 => &signature::RSA_PSS_2048_8192_SHA256,
+        }
+    }
+
+    /// The library makes no signatures over SHA-1.
+    const fn signing(self) -> Option<&'static RsaSignatureEncoding> {
+        match self {
+            Self::Sha1 => None,
+            Self::Sha256 => Some(&signature::RSA_PKCS1_SHA256),
+            Self::Sha512 => Some(&signature::RSA_PKCS1_SHA512),
+            Self::PssSha256 => Some(&signature::RSA_PSS_SHA256),
         }
     }
 
     pub(in crate::oauth) fn digest(self, message: &[u8]) -> Vec<u8> {
-        let digest = digest::digest(self.algorithms().hash, message);
+        let digest = digest::digest(self.algorithm(), message);
         digest.as_ref().to_vec()
     }
 
     /// Whether [`RsaPrivateKey::sign`] makes such signatures.
     pub(in crate::oauth) const fn can_sign(self) -> bool {
-        self.algorithms().signing.is_some()
+        self.signing().is_some()
     }
 }
 
@@ -151,7 +145,7 @@ impl RsaPublicKey {
             return Err(InvalidRsaKey::Size(bits));
         }
         let parse = |hash: &RsaHash| {
-            ParsedPublicKey::new(hash.algorithms().verification, key.as_ref())
+            ParsedPublicKey::new(hash.verification(), key.as_ref())
                 .map_err(|_| InvalidRsaKey::NotRsa)
         };
         let by_hash: Vec<_> = RsaHash::VARIANTS
@@ -179,7 +173,7 @@ impl RsaPublicKey {
         let Ok(length) = STANDARD.decode_slice(sent, &mut signature) else {
             return false;
         };
-        let mut context = digest::Context::new(hash.algorithms().hash);
+        let mut context = digest::Context::new(hash.algorithm());
         message.feed(|bytes| context.update(bytes));
         let digest = context.finish();
         let key = &self.by_hash[hash as usize];
@@ -202,7 +196,7 @@ impl RsaPublicKey {
         // RFC 8017 §9.2: 00 01 FF … 00, the name of the hash, and the digest as an OCTET STRING (04, its length).
         let pkcs1 = [RsaHash::Sha1, RsaHash::Sha256, RsaHash::Sha512];
         let pkcs1 = pkcs1.into_iter().find_map(|hash| {
-            let length = hash.algorithms().hash.output_len();
+            let length = hash.algorithm().output_len();
             let (padding, digest) = opened.split_at_checked(opened.len().checked_sub(length)?)?;
             let end = [4, u8::try_from(length).ok()?];
             let is_padding = padding.starts_with(&[1, 0xff, 0xff]) && padding.ends_with(&end);
@@ -241,7 +235,7 @@ impl Opened {
 /// without its leading zeros, and `length` is that of the whole.
 fn open_pss(number: &[u8], length: usize) -> Option<Opened> {
     let hash = RsaHash::PssSha256;
-    let digest_length = hash.algorithms().hash.output_len();
+    let digest_length = hash.algorithm().output_len();
     let zeros = vec![0; length.checked_sub(number.len())?];
     let encoded = [&zeros, number].concat();
     let (masked, rest) = encoded.split_at_checked(length.checked_sub(digest_length + 1)?)?;
@@ -299,7 +293,7 @@ impl RsaPrivateKey {
 
     /// The base64 of this key's signature over `message`; `None` if not [`RsaHash::can_sign`].
     pub(in crate::oauth) fn sign(&self, hash: RsaHash, message: &[u8]) -> Option<String> {
-        let encoding = hash.algorithms().signing?;
+        let encoding = hash.signing()?;
         let mut signature = vec![0; self.0.public_modulus_len()];
         self.0
             .sign(encoding, &SystemRandom::new(), message, &mut signature)
