@@ -37,7 +37,8 @@ pub(super) async fn respond(
         Callback::Oob => random::typed(verifier),
         Callback::Uri(_) => Secret::from(verifier.to_vec()),
     };
-    let now = endpoints.clock.now();
+    let (now, tokens) = (endpoints.clock.now(), &endpoints.verify.tokens);
+    let mut described = endpoints.user_parameters.iter();
     let exchange = TokenExchange {
         token: String::from_utf8_lossy(request.credentials.token.unwrap_or_default()).into_owned(),
         consumer: signer.consumer.key.clone(),
@@ -45,19 +46,11 @@ pub(super) async fn respond(
         now,
         access_token: random::token()?,
         access_secret: random::secret()?,
-        expires_at: endpoints
-            .verify
-            .tokens
-            .access_ttl
-            .0
-            .map(|lifetime| now.after(lifetime)),
-        with_display_name: endpoints
-            .user_parameters
-            .iter()
-            .any(|(_, field)| *field == UserField::DisplayName),
+        expires_at: tokens.access_ttl.0.map(|lifetime| now.after(lifetime)),
+        with_display_name: described.any(|(_, field)| *field == UserField::DisplayName),
         reuse: endpoints.reuse,
         most: endpoints.limits.tokens_per_user,
-        idle: endpoints.verify.tokens.access_idle.0,
+        idle: tokens.access_idle.0,
     };
     let new_token = exchange.access_token.clone();
     let store = endpoints.verifier.store();

@@ -61,12 +61,7 @@ impl Text for ProfileParameter {
 
     fn parse(text: &str) -> Result<Self, Reason> {
         let (name, field) = text.split_once('=').unwrap_or((text, text));
-        let field = match field {
-            "id" => UserField::Id,
-            "name" => UserField::Name,
-            "display_name" => UserField::DisplayName,
-            _ => return Err("".into()),
-        };
+        let field = field.parse().map_err(|_| "")?;
         if !is_parameter(name) {
             return Err(format!("the other name is not {PARAMETER}").into());
         }

@@ -3,7 +3,8 @@
 use crate::records::values::record::User;
 
 /// A fact about the user that the access token response may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum UserField {
     /// The id that the API sees.
     Id,

@@ -159,28 +159,16 @@ impl ConsumerRates {
 impl Quota {
     /// Adds the fields to the response to a verified request. Those of the API stay: each of them is a list.
     pub fn announce(&self, headers: &mut HeaderMap) {
-        let Self {
-            rate,
-            remaining,
-            full_in,
-        } = self;
+        let (rate, full_in) = (self.rate, self.full_in);
         let seconds = full_in.as_secs() + u64::from(full_in.subsec_nanos() > 0);
         // The window is in whole seconds, and may be left out.
         let window = match rate.period.subsec_nanos() {
             0 => format!(";w={}", rate.period.as_secs()),
             _ => String::new(),
         };
-        let fields = [
-            (
-                &RATE_LIMIT_POLICY,
-                format!("\"consumer\";q={}{window}", rate.count),
-            ),
-            (
-                &RATE_LIMIT,
-                format!("\"consumer\";r={remaining};t={seconds}"),
-            ),
-        ];
-        for (name, value) in fields {
+        let policy = format!("\"consumer\";q={}{window}", rate.count);
+        let limit = format!("\"consumer\";r={};t={seconds}", self.remaining);
+        for (name, value) in [(&RATE_LIMIT_POLICY, policy), (&RATE_LIMIT, limit)] {
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.append(name, value);
             }

@@ -71,16 +71,14 @@ pub enum ServiceCall {
     JwkSet,
 }
 
-/// An entry of [`SERVICE`].
-struct Entry {
-    /// The value of `mode`, under `service.path`.
-    mode: Option<&'static str>,
-    /// Paths of its own; of a call with a `mode` they are those that many client libraries expect (`service.aliases`).
-    paths: &'static [&'static str],
-    /// What it is.
-    call: ServiceCall,
-    methods: AllowedMethods,
-}
+/// The value of `mode`, under `service.path`; the paths of its own, of a call with a `mode` those that many client libraries
+/// expect (`service.aliases`); what it is; and its methods.
+type Entry = (
+    Option<&'static str>,
+    &'static [&'static str],
+    ServiceCall,
+    AllowedMethods,
+);
 
 /// Every call and page. Further paths of some are `service.request_token_paths`, `service.authorize_paths` and
 /// `service.access_token_paths`.
@@ -90,41 +88,27 @@ const SERVICE: [Entry; 14] = {
     // The last one is the best known, as FlowPaths::best_of wants it.
     const AUTHORIZE: &[&str] = &["/oauth/authenticate", "/oauth/authorize"];
     [
-        entry(Some("req_req_token"),  &["/oauth/request_token"], Token(T::RequestToken), GET_POST),      // endpoints/request_token
-        entry(Some("auth_req_token"), AUTHORIZE,                 Page(P::Authorize),     GET_HEAD_POST), // pages/consent
-        entry(Some("req_acc_token"),  &["/oauth/access_token"],  Token(T::AccessToken),  GET_POST),      // endpoints/access_token
-        entry(Some("revoke_token"),   &[],                       Token(T::RevokeToken),  POST),          // endpoints/revoke_token
-        entry(Some("exchange"),       &[],                       Token(T::Exchange),     POST),          // endpoints/exchange
-        entry(Some("applications"),   &[],                       Page(P::Applications),  GET_HEAD_POST), // pages/applications
-        entry(Some("login"),          &[],                       Page(P::Login),         GET_HEAD_POST), // pages/login
-        entry(Some("logout"),         &[],                       Page(P::Logout),        GET_HEAD_POST), // pages/login
-        entry(Some("password"),       &[],                       Page(P::Password),      GET_HEAD_POST), // pages/password
-        entry(Some("developer"),      &[],                       Page(P::Developer),     GET_HEAD_POST), // pages/developer
-        entry(Some("register"),       &["/oauth/register"],      Page(P::Register),      GET_HEAD_POST), // pages/registration
+        (Some("req_req_token"),  &["/oauth/request_token"], Token(T::RequestToken), GET_POST),      // endpoints/request_token
+        (Some("auth_req_token"), AUTHORIZE,                 Page(P::Authorize),     GET_HEAD_POST), // pages/consent
+        (Some("req_acc_token"),  &["/oauth/access_token"],  Token(T::AccessToken),  GET_POST),      // endpoints/access_token
+        (Some("revoke_token"),   &[],                       Token(T::RevokeToken),  POST),          // endpoints/revoke_token
+        (Some("exchange"),       &[],                       Token(T::Exchange),     POST),          // endpoints/exchange
+        (Some("applications"),   &[],                       Page(P::Applications),  GET_HEAD_POST), // pages/applications
+        (Some("login"),          &[],                       Page(P::Login),         GET_HEAD_POST), // pages/login
+        (Some("logout"),         &[],                       Page(P::Logout),        GET_HEAD_POST), // pages/login
+        (Some("password"),       &[],                       Page(P::Password),      GET_HEAD_POST), // pages/password
+        (Some("developer"),      &[],                       Page(P::Developer),     GET_HEAD_POST), // pages/developer
+        (Some("register"),       &["/oauth/register"],      Page(P::Register),      GET_HEAD_POST), // pages/registration
         // `/` and `service.path` without a call: leads to the applications.
-        entry(None,                   &[],                       Page(P::Home),          GET_HEAD),      // pages
+        (None,                   &[],                       Page(P::Home),          GET_HEAD),      // pages
         // The names of assets have the digest of their content.
-        entry(None,                   &[],                       Page(P::Asset),         GET_HEAD),      // pages
-        entry(None,                   &[JWK_SET],                JwkSet,                 GET_HEAD),      // gateway/proxy
+        (None,                   &[],                       Page(P::Asset),         GET_HEAD),      // pages
+        (None,                   &[JWK_SET],                JwkSet,                 GET_HEAD),      // gateway/proxy
     ]
 };
 
 /// The path of the public keys of our signatures, if anything is signed.
 pub(super) const JWK_SET: &str = "/.well-known/jwks.json";
-
-const fn entry(
-    mode: Option<&'static str>,
-    paths: &'static [&'static str],
-    call: ServiceCall,
-    methods: AllowedMethods,
-) -> Entry {
-    Entry {
-        mode,
-        paths,
-        call,
-        methods,
-    }
-}
 
 const POST: AllowedMethods = AllowedMethods(&["POST"]);
 const GET_POST: AllowedMethods = AllowedMethods(&["GET", "POST"]);
@@ -151,30 +135,32 @@ impl fmt::Display for AllowedMethods {
 impl ServiceCall {
     /// Its methods.
     pub(super) fn methods(self) -> AllowedMethods {
-        let found = SERVICE.into_iter().find(|entry| entry.call == self);
-        found.map_or(GET_HEAD, |entry| entry.methods)
+        let found = SERVICE.into_iter().find(|(.., call, _)| *call == self);
+        found.map_or(GET_HEAD, |(.., methods)| methods)
     }
 }
 
 /// Every value of `mode`.
 pub(super) fn modes() -> impl Iterator<Item = &'static str> {
-    SERVICE.into_iter().filter_map(|entry| entry.mode)
+    SERVICE.into_iter().filter_map(|(mode, ..)| mode)
 }
 
 /// The call or the page that this `mode` names.
 pub(super) fn by_mode(mode: &str) -> Option<ServiceCall> {
     let mut entries = SERVICE.into_iter();
-    let named = entries.find(|entry| entry.mode == Some(mode));
-    named.map(|entry| entry.call)
+    let named = entries.find(|(known, ..)| *known == Some(mode));
+    named.map(|(.., call, _)| call)
 }
 
 /// The value of `mode` that names a call or a page, if one does.
 pub(super) fn mode_of(call: ServiceCall) -> Option<&'static str> {
-    SERVICE.into_iter().find(|entry| entry.call == call)?.mode
+    let mut entries = SERVICE.into_iter();
+    let (mode, ..) = entries.find(|(.., known, _)| *known == call)?;
+    mode
 }
 
 /// The paths that many client libraries expect (`service.aliases`), each with its call.
 pub fn aliases() -> impl Iterator<Item = (&'static str, ServiceCall)> {
-    let named = SERVICE.into_iter().filter(|entry| entry.mode.is_some());
-    named.flat_map(|entry| entry.paths.iter().map(move |path| (*path, entry.call)))
+    let named = SERVICE.into_iter().filter(|(mode, ..)| mode.is_some());
+    named.flat_map(|(_, paths, call, _)| paths.iter().map(move |path| (*path, call)))
 }

@@ -27,11 +27,7 @@ pub struct PublicPlaces<'r> {
 ///
 /// The value is parsed as a browser parses it; comparing the text's beginning would take `http://api@elsewhere` for ours.
 pub fn rewrite(params: &ForwardParams, places: PublicPlaces<'_>, value: &[u8]) -> Option<String> {
-    let PublicPlaces {
-        url: public,
-        origins,
-        ..
-    } = places;
+    let (public, origins) = (places.url, places.origins);
     let text = std::str::from_utf8(value).ok()?;
     let is_relative = text.starts_with('/');
     let location = match is_relative {

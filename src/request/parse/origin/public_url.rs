@@ -51,14 +51,10 @@ impl PublicUrl {
 
     /// Its authority, as [`Authority::parse`] reads it, if `host` is the text that most callers write.
     pub(super) fn if_written(&self, host: &[u8]) -> Option<Authority<'_>> {
-        let Origin {
-            scheme,
-            host: name,
-            port,
-        } = &self.origin;
+        let Origin { scheme, port, .. } = self.origin;
         (self.host.as_bytes() == host).then_some(Authority {
-            host: name,
-            port: Some(*port).filter(|&port| port != scheme.default_port()),
+            host: &self.origin.host,
+            port: Some(port).filter(|&port| port != scheme.default_port()),
         })
     }
 
