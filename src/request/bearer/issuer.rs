@@ -59,11 +59,8 @@ pub(super) struct Issuer {
 pub(super) enum Check {
     /// By their signatures.
     Keys(KeySource),
-    /// It is asked for each (RFC 7662).
-    Asked {
-        service: Arc<SharedService>,
-        authorization: HeaderValue,
-    },
+    /// It is asked for each, with this Authorization (RFC 7662).
+    Asked(Arc<SharedService>, HeaderValue),
 }
 
 impl Issuer {
@@ -121,10 +118,8 @@ impl Issuer {
                 Secret::read_line(path).map_err(failed)
             });
             let id = settings.client_id.as_ref().map_or("", |id| &id.0);
-            Check::Asked {
-                service: Arc::new(service(url)?),
-                authorization: basic(id, &secret.transpose()?.unwrap_or_default()),
-            }
+            let service = Arc::new(service(url)?);
+            Check::Asked(service, basic(id, &secret.transpose()?.unwrap_or_default()))
         } else {
             let path = settings.jwks_file.as_deref().unwrap_or("".as_ref());
             let failed = |problem: String| SetupError::file("jwks_file", path, problem);

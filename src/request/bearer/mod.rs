@@ -246,7 +246,7 @@ impl BearerTokens {
             None => self
                 .issuers
                 .iter()
-                .find(|it| matches!(it.check, Check::Asked { .. })),
+                .find(|it| matches!(it.check, Check::Asked(..))),
         };
         let issuer = issuer.ok_or(unknown)?;
         match (&issuer.check, jwt) {
@@ -256,13 +256,7 @@ impl BearerTokens {
                 Ok(cached.keep_bearer(token, claims, now))
             }
             (Check::Keys(_), None) => Err(unknown.into()),
-            (
-                Check::Asked {
-                    service,
-                    authorization,
-                },
-                _,
-            ) => {
+            (Check::Asked(service, authorization), _) => {
                 let ask = |is_refresh| async move {
                     let asking = issuer.ask(token, (service, authorization), is_refresh);
                     let claims = asking.await?;

@@ -19,7 +19,7 @@ const MAX_REFUSED: usize = 16;
 #[derive(Debug)]
 pub struct Bounds(Mutex<Counts>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Counts {
     /// The most connections.
     limit: usize,
@@ -65,10 +65,7 @@ impl Bounds {
         Self(Mutex::new(Counts {
             limit,
             limit_per_address,
-            open: 0,
-            by_address: HashMap::new(),
-            listening: 0,
-            refused: 0,
+            ..Counts::default()
         }))
     }
 
