@@ -67,8 +67,7 @@ impl Launch {
         let is_accepted = !matches!(
             failure,
             Failure::Verify(
-                VerifyRejection::TimestampOutsideWindow { .. }
-                    | VerifyRejection::SignatureWrong { .. }
+                VerifyRejection::TimestampOutsideWindow { .. } | VerifyRejection::SignatureWrong(_)
             )
         );
         let sites = operation.launch.as_ref().filter(|_| is_accepted);

@@ -191,10 +191,7 @@ pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str
         _ => names,
     };
     // The advice about a wrong signature may have values in it; its mistake has a word.
-    let is_wrong_signature = matches!(
-        failure,
-        Failure::Verify(VerifyRejection::SignatureWrong { .. })
-    );
+    let is_wrong_signature = matches!(failure, Failure::Verify(VerifyRejection::SignatureWrong(_)));
     let is_about_credentials = matches!(
         problem.verdict,
         Verdict::ParameterAbsent
@@ -230,12 +227,8 @@ impl Failure {
             Self::Page(problem) => problem.verdict,
             Self::Unverifiable(_) => VerifyFault::VERDICT,
             Self::Upstream(fault) => fault.verdict(),
-            Self::Busy
-            | Self::Ending
-            | Self::Store(
-                StoreError::Unavailable(_) | StoreError::External(_) | StoreError::Unopened(_),
-            ) => Verdict::Unavailable,
             Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) => Verdict::InternalError,
+            Self::Busy | Self::Ending | Self::Store(_) => Verdict::Unavailable,
         }
     }
 
@@ -254,12 +247,10 @@ impl Failure {
             Self::Busy | Self::Ending => Problem::unavailable(self.verdict(), problem::SOON),
             Self::Unverifiable(fault) => fault.problem(),
             Self::Upstream(fault) => fault.problem(),
-            Self::Store(
-                StoreError::Unavailable(_) | StoreError::External(_) | StoreError::Unopened(_),
-            ) => Problem::unavailable(self.verdict(), problem::OUTAGE),
             Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) => {
                 Problem::plain(500, self.verdict())
             }
+            Self::Store(_) => Problem::unavailable(self.verdict(), problem::OUTAGE),
         }
     }
 }

@@ -214,9 +214,9 @@ impl RequestRecord {
             Failure::Verify(VerifyRejection::TimestampOutsideWindow { skew, .. }) => {
                 call.skew_seconds = *skew;
             }
-            Failure::Verify(VerifyRejection::SignatureWrong {
-                diagnosis, needs, ..
-            }) => (call.diagnosis, call.needs) = (*diagnosis, *needs),
+            Failure::Verify(VerifyRejection::SignatureWrong(wrong)) => {
+                (call.diagnosis, call.needs) = (wrong.diagnosis, wrong.needs);
+            }
             Failure::Shape(ShapeError::Absent(names)) => {
                 let is_call = matches!(self.served, Served::Token(TokenCall::RequestToken));
                 let is_callback_alone = names.iter().eq([ProtocolParameter::Callback.as_str()]);
@@ -240,14 +240,11 @@ impl RequestRecord {
 
     /// The base strings that the developer of its consumer may compare.
     fn base_strings(&self, call: &CallRecord<'_>) -> Option<Box<BaseStrings>> {
-        let Some(Failure::Verify(VerifyRejection::SignatureWrong {
-            base_strings: Some(texts),
-            ..
-        })) = self.failures().next()
+        let Failure::Verify(VerifyRejection::SignatureWrong(wrong)) = self.failures().next()?
         else {
             return None;
         };
-        let ComparedTexts { right, signed } = &**texts;
+        let ComparedTexts { right, signed } = wrong.base_strings.as_deref()?;
         // The path of the configuration: that of the call may name a user.
         let path = match self.served {
             Served::Token(_) => self.target.path(),

@@ -359,7 +359,7 @@ fn told(rejection: &VerifyRejection) -> String {
     let problem = rejection.problem();
     let reason = match rejection {
         Rejection::SignatureMethodRejected => "PLAINTEXT is for https only".into(),
-        Rejection::SignatureWrong { .. } => advice::rsa_only().into(),
+        Rejection::SignatureWrong(_) => advice::rsa_only().into(),
         Rejection::ConsumerDisabled => "the consumer is disabled".into(),
         Rejection::ConsumerOutside => "the consumer may not call from there".into(),
         Rejection::TokenExpired => "the token is expired".into(),

@@ -203,7 +203,7 @@ impl Stage {
         let verifying = self.setup.verifier.verify(rules, purpose, &request, None);
         match verifying.outcome().await {
             Ok(verified) => Some((verified.deviations(), verified.by_previous_secret)),
-            Err(VerifyError::Rejection(VerifyRejection::SignatureWrong { .. })) => None,
+            Err(VerifyError::Rejection(VerifyRejection::SignatureWrong(_))) => None,
             Err(other) => panic!("{case:?}: {other}"),
         }
     }

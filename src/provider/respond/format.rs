@@ -144,8 +144,8 @@ pub(super) fn render(
     let link = docs
         .as_ref()
         .map(|docs| ("Link", format!("<{docs}>; rel=\"help\"")));
-    let mut response = match (format, code) {
-        (Format::Launch, _) => {
+    let mut response = match format {
+        Format::Launch => {
             let members = match code {
                 Some(_) => members,
                 None => {
@@ -163,16 +163,16 @@ pub(super) fn render(
             };
             OwnResponse::page(frame, status, &page, "")
         }
-        (Format::Html, _) => error_page(&problem, frame, &members, docs, request_id),
-        (Format::Json, _) => {
+        Format::Html => error_page(&problem, frame, &members, docs, request_id),
+        Format::Json => {
             let body = problem_details(&problem, &members, docs, request_id);
             OwnResponse::new(status, "application/problem+json", body, problem.verdict)
                 .never_stored()
         }
-        (Format::Challenge, _) => {
+        Format::Challenge => {
             OwnResponse::new(status, "text/plain", "", problem.verdict).never_stored()
         }
-        (Format::Form, _) => {
+        Format::Form => {
             let (content_type, body) = match code {
                 Some(_) => (FORM, form(members.into_iter())),
                 None => {

@@ -17,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{ComparedTexts, Credential, Purpose, SignedCall, VerifyRules};
+use super::{Advised, ComparedTexts, Credential, Purpose, SignedCall, VerifyRules};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
@@ -99,20 +99,6 @@ const NOT_NOW: &str = "not diagnosed, because too many signatures are wrong at p
 
 /// The addition for a mistake that is made with the previous secret.
 const BY_PREVIOUS: &str = "the previous consumer secret was used, whose grace still lasts: change to the one that was issued last";
-
-/// The advice for a wrong signature.
-#[derive(Debug, Default)]
-pub(super) struct Advised {
-    pub(super) advice: Option<String>,
-    /// The mistake that it names, or why it names none.
-    pub(super) diagnosis: Diagnosed,
-    /// The previous secret was used, whose grace lasts.
-    pub(super) previous_secret: bool,
-    /// The base strings, if the request was examined to the end.
-    pub(super) base_strings: Option<Box<ComparedTexts>>,
-    /// The deviation that the consumer is not allowed and with which the signature holds.
-    pub(super) needs: Option<Deviation>,
-}
 
 /// Finds the mistake that caused a wrong signature.
 #[derive(Debug)]
@@ -225,6 +211,7 @@ impl Adviser {
             previous_secret,
             base_strings,
             needs,
+            ..Advised::default()
         }
     }
 

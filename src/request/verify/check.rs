@@ -6,7 +6,6 @@ use std::pin::Pin;
 
 use super::{
     Credential, UnreadBody, Verified, Verifier, VerifyError, VerifyRejection,
-    advice::Advised,
     proof::{Proof, SignedCall},
     skew::skew,
 };
@@ -129,28 +128,17 @@ impl<'v> Check<'v> {
         credential: &Credential,
     ) -> VerifyError {
         let advising = (self.verifier.adviser).advise(self.call, unread, credential);
-        let Advised {
-            advice,
-            diagnosis,
-            previous_secret,
-            base_strings,
-            needs,
-        } = advising.await;
-        let is_proved = diagnosis.mistake().is_some_and(Mistake::proves_secret)
-            || needs.is_some_and(|needed| needed != Deviation::EmptySecret);
+        let mut wrong = advising.await;
+        let mistake = wrong.diagnosis.mistake();
+        let is_proved = mistake.is_some_and(Mistake::proves_secret)
+            || wrong
+                .needs
+                .is_some_and(|needed| needed != Deviation::EmptySecret);
         let has_secret = !credential.consumer().secret.expose().is_empty();
-        VerifyRejection::SignatureWrong {
-            advice,
-            diagnosis,
-            previous_secret,
-            proof: match is_proved && has_secret {
-                true => SenderProof::Secrets,
-                false => SenderProof::None,
-            },
-            needs,
-            base_strings,
+        if is_proved && has_secret {
+            wrong.proof = SenderProof::Secrets;
         }
-        .into()
+        VerifyRejection::SignatureWrong(wrong).into()
     }
 
     /// Checks the body hash, and records the nonce in this process: of several requests with the same one, one succeeds. With a

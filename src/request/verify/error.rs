@@ -32,6 +32,23 @@ pub struct ComparedTexts {
     pub signed: Option<Vec<u8>>,
 }
 
+/// What is known of a wrong signature.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advised {
+    /// Advice for the caller, as far as `signature.advice` allows it.
+    pub advice: Option<String>,
+    /// The mistake that it names, or why it names none.
+    pub diagnosis: Diagnosed,
+    /// It is made with the previous secret, whose grace lasts.
+    pub previous_secret: bool,
+    /// What it proves all the same.
+    pub proof: SenderProof,
+    /// The deviation that would have to be accepted from the consumer, for the operator.
+    pub needs: Option<Deviation>,
+    /// The base strings, for the consumer's developer, if the request was examined to the end.
+    pub base_strings: Option<Box<ComparedTexts>>,
+}
+
 /// Why a request is rejected: the caller's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum VerifyRejection {
@@ -86,20 +103,7 @@ pub enum VerifyRejection {
     TokenRevoked,
     /// The signature is wrong.
     #[error("wrong signature")]
-    SignatureWrong {
-        /// Advice for the caller, as far as `signature.advice` allows it.
-        advice: Option<String>,
-        /// The known mistake that makes the signature.
-        diagnosis: Diagnosed,
-        /// It is made with the previous secret, whose grace lasts.
-        previous_secret: bool,
-        /// What it proves all the same.
-        proof: SenderProof,
-        /// The deviation that would have to be accepted from the consumer, for the operator.
-        needs: Option<Deviation>,
-        /// The base strings, for the consumer's developer, as far as `signature.advice` allows advice.
-        base_strings: Option<Box<ComparedTexts>>,
-    },
+    SignatureWrong(Advised),
     /// `oauth_body_hash` is the hash of another body.
     #[error("wrong body hash")]
     BodyHashWrong,
@@ -130,7 +134,7 @@ impl VerifyRejection {
             Self::TokenUnknown | Self::RequestTokenHere => Verdict::TokenRejected,
             Self::TokenExpired => Verdict::TokenExpired,
             Self::TokenRevoked => Verdict::TokenRevoked,
-            Self::SignatureWrong { .. }
+            Self::SignatureWrong(_)
             | Self::BodyHashWrong
             | Self::BodyNotSeen(_)
             | Self::TypeNotSeen => Verdict::SignatureInvalid,
@@ -179,9 +183,9 @@ impl VerifyRejection {
             Self::RequestTokenHere => unauthorized.advise(
                 "oauth_token is a request token: exchange it for an access token after the user has decided, and sign with that",
             ),
-            Self::SignatureWrong {
+            Self::SignatureWrong(Advised {
                 advice, diagnosis, ..
-            } => Problem {
+            }) => Problem {
                 mistake: advice.as_ref().and(diagnosis.mistake()).map(Mistake::word),
                 advice: advice.clone().map(Cow::Owned),
                 ..unauthorized
@@ -318,13 +322,9 @@ pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
             Rejection::TimestampOutsideWindow { proof, .. } => {
                 proof.map(registered).unwrap_or_default()
             }
-            Rejection::SignatureWrong {
-                proof,
-                previous_secret,
-                ..
-            } => Sender {
-                previous_secret: *previous_secret,
-                ..registered(*proof)
+            Rejection::SignatureWrong(wrong) => Sender {
+                previous_secret: wrong.previous_secret,
+                ..registered(wrong.proof)
             },
             Rejection::TokenUnknown | Rejection::SignatureMethodRejected => {
                 registered(SenderProof::None)

@@ -26,7 +26,7 @@ pub use self::{
     advice::{Advice, UnreadBody},
     bearer::BearerRequest,
     check::Verification,
-    error::{ComparedTexts, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
+    error::{Advised, ComparedTexts, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
     proof::{Proof, SignatureCheck, SignedCall},
     rules::VerifyRules,
 };

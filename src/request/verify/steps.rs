@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use super::{
-    Advice, Credential, Purpose, SignedCall, VerifyRejection, VerifyRules, advice, skew::skew,
+    Advice, Advised, Credential, Purpose, SignedCall, VerifyRejection, VerifyRules, advice,
+    skew::skew,
 };
 use crate::{
     base::{clock::UnixTime, findings::Findings},
-    oauth::{Credentials, Parameters, Pinned, SignatureMethod, diagnosis::Diagnosed, is_body_hash},
+    oauth::{Credentials, Parameters, Pinned, SignatureMethod, is_body_hash},
     records::credentials::{ConsumerCredentials, SecretAge},
     request::{parse::signed::SignedRequest, verify::advice::clock},
     telemetry::calls::facts::SenderProof,
@@ -55,14 +56,12 @@ impl VerifyRules {
         }
         // Only the owner of the secret gets here.
         let advice = (self.signature.advice != Advice::Off).then(advice::rsa_only);
-        Err(VerifyRejection::SignatureWrong {
+        Err(VerifyRejection::SignatureWrong(Advised {
             advice,
-            diagnosis: Diagnosed::Unknown,
             previous_secret: secret == SecretAge::Previous,
             proof: SenderProof::Secrets,
-            needs: None,
-            base_strings: None,
-        })
+            ..Advised::default()
+        }))
     }
 
     /// Checks the states of credentials whose signature holds and whose nonce is recorded, and the pinned parameters.

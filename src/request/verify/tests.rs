@@ -215,14 +215,14 @@ fn rejection(outcome: Result<Verified, VerifyError>) -> Option<VerifyRejection> 
     }
 }
 
-const WRONG: VerifyRejection = VerifyRejection::SignatureWrong {
+const WRONG: VerifyRejection = VerifyRejection::SignatureWrong(Advised {
     advice: None,
     diagnosis: Diagnosed::Unknown,
     previous_secret: false,
     proof: SenderProof::None,
     needs: None,
     base_strings: None,
-};
+});
 
 #[tokio::test]
 async fn a_token_opens_nothing_to_another_consumer() {
@@ -337,7 +337,7 @@ async fn a_wrong_signature_costs_a_worker_as_little_as_a_right_one() {
                 "{computed} with {accepted:?}, {most} at most"
             );
             match rejection(outcome) {
-                Some(VerifyRejection::SignatureWrong { needs, .. }) => assert_eq!(needs, expected),
+                Some(VerifyRejection::SignatureWrong(wrong)) => assert_eq!(wrong.needs, expected),
                 other => panic!("{other:?}"),
             }
         }
