@@ -74,7 +74,20 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
             "the head is larger than this service accepts; send fewer or shorter fields"
         }
         Verdict::LoopDetected => "this request has passed through this service before",
-        // A test in mistake.rs finds a rejection that is left out.
-        _ => return None,
+        Verdict::Forwarded
+        | Verdict::Anonymous
+        | Verdict::Observed
+        | Verdict::RequestTokenIssued
+        | Verdict::AccessTokenIssued
+        | Verdict::AccessTokenRevoked
+        | Verdict::TokenExchanged
+        | Verdict::Page
+        | Verdict::LoginNeeded
+        | Verdict::SignatureInvalid
+        | Verdict::InternalError
+        | Verdict::BadGateway
+        | Verdict::Unavailable
+        | Verdict::GatewayTimeout
+        | Verdict::Aborted => return None,
     })
 }
