@@ -74,7 +74,7 @@ pub struct Operation {
     pub headers: Vec<ParameterHeader>,
     /// It is launched by a browser's form: its user sees the failure, in a frame of these sites too; `None`: it is not.
     pub launch: Option<FrameAncestors>,
-    /// Its place among all operations; [`Operations::new`] sets it.
+    /// Its place among all operations; [`Operations::new`](super::Operations::new) sets it.
     pub index: usize,
 }
 
