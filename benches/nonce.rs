@@ -125,7 +125,8 @@ fn fill(medium: &str, path: Option<&Path>, order: Order) {
     });
     assert_eq!(window.entries(), ENTRIES);
     let bytes = window.bytes() as f64 / ENTRIES as f64;
-    let resident = (resident_bytes() - resident) as f64 / ENTRIES as f64;
+    // Nothing where the memory of the run before is used again.
+    let resident = resident_bytes().saturating_sub(resident) as f64 / ENTRIES as f64;
 
     // A window later: each second one second is dropped and as many nonces are inserted.
     let mut worst_maintain = Duration::ZERO;

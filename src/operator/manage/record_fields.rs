@@ -217,7 +217,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     },
 ];
 
-/// The members of a consumer that tell what its owner asks for, and the decision.
+/// The members of a consumer with the request of its owner and the decision on it.
 pub const ASKED_MEMBERS: [&str; 4] = ["owner", "registration", "decision", "asked_callbacks"];
 
 /// The fields of a user, in the order of its members; whoever sets a password says the last one with it. `id`, `enabled` and

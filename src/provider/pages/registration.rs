@@ -344,7 +344,7 @@ impl PageRequest<'_> {
             // The page says so.
             return Ok(OwnResponse::see_other(here));
         }
-        // The form's field tells two forms apart. The user can write any, and has no choice of the key of the consumer.
+        // The field distinguishes two forms. The user can write any value in it, but cannot choose the key of the consumer.
         let mut key = csrf::value(&caller.id, FormPurpose::Register, &format!("key {key}"));
         key.truncate(KEY);
         let key = key.parse();

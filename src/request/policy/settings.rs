@@ -35,7 +35,7 @@ use crate::{
 section! {
     /// Settings of all operations.
     UnlistedSettings["operations"] {
-        /// Callers allowed on paths in no `[[operation]]`: a list of the kinds of access, or "nobody".
+        /// The kinds of caller that may call a path that no `[[operation]]` lists: a list, or "nobody".
         unlisted: Option<Unlisted> [else "consumer, application and anonymous where service.role is \"guard\"; else consumer while there is no [[operation]], else \"nobody\"": ["consumer", "application"]], reload;
         /// Status of a call without permission: 404 hides whether the path exists.
         forbidden_status: u16 = 404, reload;

@@ -61,7 +61,7 @@ section! {
         access_ttl: Lifetime = "never", reload;
         /// Unused access tokens expire after this.
         access_idle: Lifetime = "never", reload;
-        /// Verified calls are told of the end of their access token this long before it: the field X-Auth-Token-Expires.
+        /// This long before an access token ends, responses to its verified calls have its end in the field X-Auth-Token-Expires.
         #[serde(default, deserialize_with = "optional_seconds::<LONGEST, _>")] announce: Option<Duration> [else "off": "7d"], reload;
     }
 }
