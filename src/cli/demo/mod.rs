@@ -46,7 +46,7 @@ use crate::{
     wire::server::{
         bounds::Bounds,
         handler::Handler,
-        listener::{self, AcceptRules, Listener},
+        listener::{self, AcceptRules},
     },
 };
 
@@ -217,12 +217,7 @@ fn serve(listener: TcpListener, handler: impl Handler) {
         tls: None,
     };
     let forever = std::future::pending();
-    spawn_local(listener::accept(
-        Listener::Tcp(listener),
-        rules,
-        Rc::new(handler),
-        forever,
-    ));
+    spawn_local(listener::accept(listener, rules, Rc::new(handler), forever));
 }
 
 fn configuration(listen: SocketAddr, admin: &str, api: SocketAddr, directory: &Path) -> String {

@@ -88,7 +88,7 @@ impl Checked {
     pub(super) async fn read(config: Config, sockets: Sockets) -> Result<Self, StartError> {
         let mut config = Box::new(config);
         let deadline = Instant::now() + config.listen.drain_delay + HANDOVER;
-        let passed = sockets.addresses()?;
+        let passed = sockets.addresses();
         passed.replace(&mut config)?;
         passed.log();
         let stamps = Stamps::read(&config);
@@ -134,7 +134,7 @@ impl Checked {
         let mut admin = Vec::new();
         for (key, address) in config.listeners().into_iter().skip(addresses.len()) {
             let bound = match self.sockets.take(key) {
-                Some(socket) => BoundListener::new(socket).map_err(StartError::System)?,
+                Some(passed) => passed,
                 // The previous process has it until it is about to end.
                 None if !self.passed.is_empty() => bind_until(self.deadline, &address, key).await?,
                 None => BoundListener::bind(&address, key)?,

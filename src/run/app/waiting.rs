@@ -6,6 +6,7 @@ use std::{io, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response};
 use sd_notify::NotifyState;
+use socket2::Socket;
 use tokio::{
     sync::watch as channel,
     task::spawn_local,
@@ -46,7 +47,7 @@ use crate::{
         bounds::Bounds,
         caller::stream::Limits,
         handler::Handler,
-        listener::{self, AcceptRules, Listener},
+        listener::{self, AcceptRules},
         request::RequestBody,
         response::{Gone, ResponseBody},
         tls::Tls,
@@ -155,7 +156,7 @@ impl Answering {
         let show = move |metrics: &Metrics| show_conditions(metrics, &shown);
         let _ = metrics.refresh.set(Box::new(show));
         let bounds = Arc::new(Bounds::new(CONNECTIONS, None));
-        let serve = |listener: Listener, kind, tls: Option<&Arc<ArcSwap<Tls>>>, proxy_protocol| {
+        let serve = |listener: Socket, kind, tls: Option<&Arc<ArcSwap<Tls>>>, proxy_protocol| {
             let handler = NotReady {
                 kind,
                 conditions: Arc::clone(&conditions),
@@ -176,7 +177,7 @@ impl Answering {
             spawn_local(listener::accept(listener, rules, Rc::new(handler), stop));
         };
         for listener in listeners.public() {
-            let listener = Listener::Tcp(listener.try_clone()?);
+            let listener = listener.try_clone()?;
             serve(listener, Kind::Public, tls, config.protocols.proxy_protocol);
         }
         if let Some(forward_auth) = &listeners.forward_auth {

@@ -5,7 +5,6 @@ pub(in crate::wire::server) mod proxied;
 use std::{
     io,
     net::{self, IpAddr, Ipv4Addr, SocketAddr},
-    os::unix::net as unix,
     pin::pin,
     rc::Rc,
     sync::Arc,
@@ -13,7 +12,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::{
     io::AsyncWriteExt as _,
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -65,44 +64,6 @@ pub fn bind(address: SocketAddr, shared: bool) -> io::Result<net::TcpListener> {
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// A bound listener.
-#[derive(Debug)]
-pub enum Listener {
-    /// On an address.
-    Tcp(net::TcpListener),
-    /// On a Unix socket.
-    Unix(unix::UnixListener),
-}
-
-impl Listener {
-    /// Another handle of the same listener, for another worker.
-    ///
-    /// # Errors
-    /// The system's, if it has no free descriptor.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(match self {
-            Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
-            Self::Unix(listener) => Self::Unix(listener.try_clone()?),
-        })
-    }
-
-    /// Takes a connection that the kernel has queued.
-    fn accept_now(&self) -> io::Result<Accepted> {
-        Ok(match self {
-            Self::Tcp(listener) => {
-                let (stream, address) = listener.accept()?;
-                stream.set_nonblocking(true)?;
-                (Stream::Tcp(TcpStream::from_std(stream)?), Some(address))
-            }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept()?;
-                stream.set_nonblocking(true)?;
-                (Stream::Unix(UnixStream::from_std(stream)?), None)
-            }
-        })
-    }
-}
-
 /// A listener in the runtime.
 enum Accepting {
     Tcp(TcpListener),
@@ -110,10 +71,10 @@ enum Accepting {
 }
 
 impl Accepting {
-    fn new(listener: Listener) -> io::Result<Self> {
-        Ok(match listener {
-            Listener::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
-            Listener::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
+    fn new(listener: Socket) -> io::Result<Self> {
+        Ok(match listener.local_addr()?.is_unix() {
+            true => Self::Unix(UnixListener::from_std(listener.into())?),
+            false => Self::Tcp(TcpListener::from_std(listener.into())?),
         })
     }
 
@@ -127,10 +88,16 @@ impl Accepting {
         })
     }
 
-    fn into_std(self) -> io::Result<Listener> {
-        Ok(match self {
-            Self::Tcp(listener) => Listener::Tcp(listener.into_std()?),
-            Self::Unix(listener) => Listener::Unix(listener.into_std()?),
+    /// Takes a connection that the kernel has queued, which the runtime may not know of yet.
+    fn accept_now(&self) -> io::Result<Accepted> {
+        let listener = match self {
+            Self::Tcp(listener) => SockRef::from(listener),
+            Self::Unix(listener) => SockRef::from(listener),
+        };
+        let (stream, address) = listener.accept4(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?;
+        Ok(match address.as_socket() {
+            None => (Stream::Unix(UnixStream::from_std(stream.into())?), None),
+            address => (Stream::Tcp(TcpStream::from_std(stream.into())?), address),
         })
     }
 }
@@ -153,14 +120,14 @@ pub struct AcceptRules {
     pub proxy_protocol: bool,
 }
 
-/// Accepts until `stop` is ready. Connections continue after it returns.
+/// Accepts on a non-blocking listener, of TCP or a Unix socket, until `stop` is ready. Connections continue after it returns.
 pub async fn accept<H: Handler>(
-    listener: Listener,
+    listener: impl Into<Socket>,
     rules: AcceptRules,
     handler: Rc<H>,
     stop: impl Future<Output = ()>,
 ) {
-    let listener = match Accepting::new(listener) {
+    let listener = match Accepting::new(listener.into()) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(%error, "a listener cannot be used");
@@ -187,16 +154,13 @@ pub async fn accept<H: Handler>(
         }
     }
     if !rules.is_passed {
-        accept_queued(listener, &rules, &handler);
+        accept_queued(&listener, &rules, &handler);
     }
 }
 
-/// Accepts what the kernel has queued and closes the listener: closing alone would reset those connections, and their
-/// requests would be lost. Callers that keep connecting meanwhile do not keep it busy: it accepts one backlog at most.
-fn accept_queued<H: Handler>(listener: Accepting, rules: &Rc<AcceptRules>, handler: &Rc<H>) {
-    let Ok(listener) = listener.into_std() else {
-        return;
-    };
+/// Accepts what the kernel has queued: closing the listener resets those connections, and their requests would be lost.
+/// Callers that keep connecting meanwhile do not keep it busy: it accepts one backlog at most.
+fn accept_queued<H: Handler>(listener: &Accepting, rules: &Rc<AcceptRules>, handler: &Rc<H>) {
     for _ in 0..BACKLOG {
         match listener.accept_now() {
             Ok(accepted) => serve(rules, accepted, Rc::clone(handler)),
@@ -448,7 +412,7 @@ mod tests {
         };
         let serving = LocalSet::new();
         serving.spawn_local(async {
-            accept(Listener::Tcp(listener), rules, Rc::new(Empty), ready(())).await;
+            accept(listener, rules, Rc::new(Empty), ready(())).await;
         });
         let answers = spawn_blocking(move || {
             queued

@@ -11,9 +11,9 @@ use std::{
     sync::Arc,
 };
 
+use socket2::Socket;
 use tokio::task::spawn_local;
 
-use super::sockets::Passed;
 use crate::{
     operator::admin::{Admin, MAX_CONNECTIONS},
     run::app::StartError,
@@ -22,7 +22,7 @@ use crate::{
         server::{
             bounds::Bounds,
             handler::Handler as _,
-            listener::{self, AcceptRules, Listener},
+            listener::{self, AcceptRules},
         },
     },
 };
@@ -30,7 +30,7 @@ use crate::{
 /// A bound listener.
 #[derive(Debug)]
 pub struct BoundListener {
-    pub(in crate::run::app) listener: Listener,
+    pub(in crate::run::app) listener: Socket,
     /// The bound address.
     pub(in crate::run::app) at: ListenAddress,
     /// It was passed to this process, and outlives it.
@@ -44,38 +44,18 @@ impl BoundListener {
         key: &'static str,
     ) -> Result<Self, StartError> {
         let listener = match address {
-            ListenAddress::Tcp(at) => listener::bind(*at, false).map(Listener::Tcp),
-            ListenAddress::Unix(path) => bind_unix(path).map(Listener::Unix),
+            ListenAddress::Tcp(at) => listener::bind(*at, false).map(Socket::from),
+            ListenAddress::Unix(path) => bind_unix(path).map(Socket::from),
         };
         let bound = listener.and_then(|listener| {
-            let at = match &listener {
-                Listener::Tcp(listener) => ListenAddress::Tcp(listener.local_addr()?),
-                Listener::Unix(_) => address.clone(),
-            };
+            let at = listener.local_addr()?.as_socket();
             Ok(Self {
                 listener,
-                at,
+                at: at.map_or_else(|| address.clone(), ListenAddress::Tcp),
                 is_passed: false,
             })
         });
         bound.map_err(|error| StartError::listen(key, address, error))
-    }
-
-    /// Takes the socket that was passed for it.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(in crate::run::app) fn new(socket: Passed) -> io::Result<Self> {
-        let at = socket.address()?;
-        let listener = match socket {
-            Passed::Tcp(listener) => Listener::Tcp(listener),
-            Passed::Unix(listener, _) => Listener::Unix(listener),
-        };
-        Ok(Self {
-            listener,
-            at,
-            is_passed: true,
-        })
     }
 
     /// Another handle of it, for another worker.

@@ -4,17 +4,14 @@
 
 use std::{
     io,
-    net::{SocketAddr, TcpListener},
-    os::{
-        fd::{FromRawFd as _, OwnedFd, RawFd},
-        unix::net::UnixListener,
-    },
-    path::PathBuf,
+    net::SocketAddr,
+    os::fd::{FromRawFd as _, OwnedFd, RawFd},
 };
 
 use socket2::{Domain, Socket, Type};
 use thiserror::Error;
 
+use super::bound::BoundListener;
 use crate::{
     run::config::{Config, FORWARD_AUTH},
     wire::{address::ListenAddress, url::origin::is_loopback},
@@ -69,28 +66,9 @@ pub enum SocketError {
     System(#[from] io::Error),
 }
 
-/// A listening socket.
-#[derive(Debug)]
-pub enum Passed {
-    /// TCP.
-    Tcp(TcpListener),
-    /// A Unix socket and its path.
-    Unix(UnixListener, PathBuf),
-}
-
-impl Passed {
-    /// Its address.
-    pub(in crate::run::app) fn address(&self) -> io::Result<ListenAddress> {
-        Ok(match self {
-            Self::Tcp(listener) => ListenAddress::Tcp(listener.local_addr()?),
-            Self::Unix(_, path) => ListenAddress::Unix(path.clone()),
-        })
-    }
-}
-
 /// The sockets that were passed, each with the key whose address it replaces.
 #[derive(Debug, Default)]
-pub struct Sockets(Vec<(&'static str, Passed)>);
+pub struct Sockets(Vec<(&'static str, BoundListener)>);
 
 impl Sockets {
     /// Takes them from the environment. To be called before there are threads.
@@ -118,31 +96,23 @@ impl Sockets {
     }
 
     /// The addresses of the sockets, with their keys.
-    ///
-    /// # Errors
-    /// [`SocketError::System`]
-    pub(in crate::run::app) fn addresses(&self) -> Result<Addresses, SocketError> {
-        let address = |(key, socket): &(_, Passed)| Ok((*key, socket.address()?));
-        Ok(Addresses(
-            self.0
-                .iter()
-                .map(address)
-                .collect::<Result<_, io::Error>>()?,
-        ))
+    pub(in crate::run::app) fn addresses(&self) -> Addresses {
+        let sockets = self.0.iter();
+        Addresses(
+            sockets
+                .map(|(key, bound)| (*key, bound.at.clone()))
+                .collect(),
+        )
     }
 
     /// Takes those of the public listener.
-    pub(in crate::run::app) fn take_public(&mut self) -> Vec<TcpListener> {
+    pub(in crate::run::app) fn take_public(&mut self) -> Vec<BoundListener> {
         let public = self.0.extract_if(.., |(key, _)| *key == PUBLIC);
-        let listener = |(_, socket)| match socket {
-            Passed::Tcp(listener) => Some(listener),
-            Passed::Unix(..) => None,
-        };
-        public.filter_map(listener).collect()
+        public.map(|(_, bound)| bound).collect()
     }
 
     /// Takes the one of another listener.
-    pub(in crate::run::app) fn take(&mut self, key: &str) -> Option<Passed> {
+    pub(in crate::run::app) fn take(&mut self, key: &str) -> Option<BoundListener> {
         let index = self.0.iter().position(|(of, _)| *of == key)?;
         Some(self.0.swap_remove(index).1)
     }
@@ -152,7 +122,7 @@ impl Sockets {
     unsafe_code,
     reason = "a descriptor that another process passed is a number"
 )]
-fn take(descriptor: RawFd, name: &'static str) -> Result<Passed, SocketError> {
+fn take(descriptor: RawFd, name: &'static str) -> Result<BoundListener, SocketError> {
     let is_public = name == "public";
     let other = SocketError::Kind {
         name,
@@ -171,14 +141,19 @@ fn take(descriptor: RawFd, name: &'static str) -> Result<Passed, SocketError> {
     }
     socket.set_nonblocking(true)?;
     let address = socket.local_addr()?;
-    if address.domain() == Domain::UNIX && !is_public {
-        let path = address.as_pathname().map(Into::into);
-        Ok(Passed::Unix(socket.into(), path.unwrap_or_default()))
-    } else if address.as_socket().is_some() {
-        Ok(Passed::Tcp(socket.into()))
-    } else {
-        Err(other)
-    }
+    let at = match address.as_socket() {
+        Some(address) => ListenAddress::Tcp(address),
+        None if address.domain() == Domain::UNIX && !is_public => {
+            let path = address.as_pathname().map(Into::into);
+            ListenAddress::Unix(path.unwrap_or_default())
+        }
+        None => return Err(other),
+    };
+    Ok(BoundListener {
+        listener: socket,
+        at,
+        is_passed: true,
+    })
 }
 
 /// The addresses of passed sockets, with the keys whose addresses they replace.

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -14,6 +14,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use socket2::Socket;
 use tokio::{
     runtime::LocalOptions,
     task::spawn_local,
@@ -30,7 +31,7 @@ use crate::{
     telemetry::heartbeats::Heartbeats,
     wire::server::{
         bounds::Bounds,
-        listener::{self, AcceptRules, Listener},
+        listener::{self, AcceptRules},
         tls::Tls,
     },
 };
@@ -77,7 +78,7 @@ impl Common {
 /// The listeners of all workers, bound.
 #[derive(Default)]
 pub struct Listeners {
-    by_worker: Vec<Vec<TcpListener>>,
+    by_worker: Vec<Vec<Socket>>,
     is_passed: bool,
     /// The bound addresses, in the order of the configuration.
     pub addresses: Vec<SocketAddr>,
@@ -91,7 +92,7 @@ impl Listeners {
     /// # Errors
     /// The address that cannot be bound, and why.
     pub fn bind(addresses: &[SocketAddr], workers: usize) -> Result<Self, (SocketAddr, io::Error)> {
-        let mut by_worker: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
+        let mut by_worker: Vec<Vec<Socket>> = (0..workers).map(|_| Vec::new()).collect();
         let mut bound = Vec::new();
         for &address in addresses {
             let at = |error| (address, error);
@@ -101,7 +102,7 @@ impl Listeners {
             drop(first);
             bound.push(actual);
             for listeners in &mut by_worker {
-                listeners.push(listener::bind(actual, true).map_err(at)?);
+                listeners.push(listener::bind(actual, true).map_err(at)?.into());
             }
         }
         Ok(Self {
@@ -113,7 +114,7 @@ impl Listeners {
     }
 
     /// Every socket of the public listeners.
-    pub fn public(&self) -> impl Iterator<Item = &TcpListener> {
+    pub fn public(&self) -> impl Iterator<Item = &Socket> {
         self.by_worker.iter().flatten()
     }
 
@@ -121,15 +122,15 @@ impl Listeners {
     ///
     /// # Errors
     /// The system's.
-    pub fn share(passed: &[TcpListener], workers: usize) -> io::Result<Self> {
-        let copies = || passed.iter().map(TcpListener::try_clone).collect();
+    pub fn share(passed: &[BoundListener], workers: usize) -> io::Result<Self> {
+        let copies = || passed.iter().map(|it| it.listener.try_clone()).collect();
         Ok(Self {
             by_worker: (0..workers).map(|_| copies()).collect::<io::Result<_>>()?,
             is_passed: true,
             addresses: passed
                 .iter()
-                .map(TcpListener::local_addr)
-                .collect::<io::Result<_>>()?,
+                .filter_map(|it| it.at.tcp().copied())
+                .collect(),
             forward_auth: None,
         })
     }
@@ -169,7 +170,7 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
 async fn run(
     common: Common,
     index: usize,
-    public: Vec<TcpListener>,
+    public: Vec<Socket>,
     is_passed: bool,
     forward_auth: Option<BoundListener>,
 ) {
@@ -189,7 +190,7 @@ async fn run(
             is_passed,
             proxy_protocol: common.proxy_protocol,
         };
-        let (listener, handler) = (Listener::Tcp(listener), Rc::clone(&worker));
+        let handler = Rc::clone(&worker);
         spawn_local(listener::accept(listener, rules, handler, stop()));
     }
     if let Some(forward_auth) = forward_auth {
