@@ -122,8 +122,7 @@ impl EndpointUrl {
     /// Whether requests cross a network in clear.
     #[must_use]
     pub fn is_in_clear(&self) -> bool {
-        let origin = self.server.tcp();
-        origin.is_some_and(|origin| !origin.is_https() && !origin.is_loopback())
+        self.server.tcp().is_some_and(Origin::is_in_clear)
     }
 }
 

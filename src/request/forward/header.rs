@@ -4,6 +4,7 @@ use http::HeaderName;
 use serde::de::{Deserialize, Deserializer};
 use toml::Value;
 
+use super::folded::FoldedNames;
 use crate::base::settings::{Reason, SettingValue, Text, list, plain_values, value_of};
 
 /// Fields that carry the message itself or credentials: setting or dropping one of them would break either.
@@ -15,15 +16,16 @@ const RESERVED: &str = "authorization connection content-length content-type con
 const FRAMING: &[&str] = &["connection", "content-length", "host", "transfer-encoding"];
 
 /// The name as CGI or WSGI passes it to an API: in lower case, with `-` for every byte that is not a letter or digit.
-pub fn fold(name: &str) -> String {
-    let name = name.to_ascii_lowercase();
-    name.replace(|character: char| !character.is_ascii_alphanumeric(), "-")
+pub fn fold(name: &HeaderName) -> String {
+    // It is in lower case already.
+    name.as_str()
+        .replace(|character: char| !character.is_ascii_alphanumeric(), "-")
 }
 
 /// Whether an identity header must not have this name.
 #[must_use]
 pub fn is_reserved(name: &HeaderName) -> bool {
-    let folded = fold(name.as_str());
+    let folded = fold(name);
     RESERVED.split(' ').any(|reserved| reserved == folded)
 }
 
@@ -39,10 +41,9 @@ impl HeaderPattern {
 
     /// A field that frames messages and that the pattern would drop.
     pub fn framing_field(&self) -> Option<&'static str> {
-        let folded = fold(self.0.trim_end_matches('*'));
-        let open = self.0.ends_with('*');
-        let drops = |name: &&&str| **name == folded || open && name.starts_with(&folded);
-        FRAMING.iter().find(drops).copied()
+        let dropped = FoldedNames::new([&self.0]);
+        let mut framing = FRAMING.iter().copied();
+        framing.find(|name| dropped.contains(name.as_bytes()))
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn folds_what_an_api_may_confuse() {
-        assert_eq!(fold("X_Auth.User"), "x-auth-user");
+        assert_eq!(fold(&HeaderName::from_static("x_auth.user")), "x-auth-user");
         assert!(is_reserved(&HeaderName::from_static("content_length")));
         assert!(is_reserved(&HeaderName::from_static("transfer.encoding")));
         assert!(!is_reserved(&HeaderName::from_static("x-auth-user")));

@@ -6,7 +6,6 @@ use super::{pool::Pool, *};
 use crate::{
     oauth::Authority,
     request::{
-        identity::IdentityNames,
         parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
         route::{
             FlowPaths,
@@ -26,12 +25,10 @@ pub(super) fn params() -> ForwardParams {
         dropped: FoldedNames::new(["X-Auth-User"]),
         lookalikes: FoldedNames::new(LOOKALIKES),
         identity: Identity {
-            names: IdentityNames {
-                user: HeaderName::from_static("x-auth-user"),
-                consumer: HeaderName::from_static("x-auth-consumer"),
-                permissions: HeaderName::from_static("x-auth-permissions"),
-                kind: HeaderName::from_static("x-auth-kind"),
-            },
+            user: HeaderName::from_static("x-auth-user"),
+            consumer: HeaderName::from_static("x-auth-consumer"),
+            permissions: HeaderName::from_static("x-auth-permissions"),
+            kind: HeaderName::from_static("x-auth-kind"),
             assertion: None,
             parameters: Vec::new(),
             forward_authorization: false,

@@ -14,23 +14,16 @@ use crate::{
     request::policy::{call::Call, permit::Permit},
 };
 
-/// Field names under which the API learns who calls.
-#[derive(Debug, Clone)]
-pub struct IdentityNames {
-    /// The user's id.
-    pub user: HeaderName,
-    /// The consumer key.
-    pub consumer: HeaderName,
-    /// The permissions, separated by spaces.
-    pub permissions: HeaderName,
-    /// The kind of caller.
-    pub kind: HeaderName,
-}
-
 /// The fields that identify callers to the API.
 pub struct Identity {
-    /// The names of the plain ones.
-    pub names: IdentityNames,
+    /// The name of the one with the user's id.
+    pub user: HeaderName,
+    /// Of the one with the consumer key.
+    pub consumer: HeaderName,
+    /// Of the one with the permissions, separated by spaces.
+    pub permissions: HeaderName,
+    /// Of the one with the kind of caller.
+    pub kind: HeaderName,
     /// The signed one, if it is configured.
     pub assertion: Option<Assertion>,
     /// The names of the fields that have signed parameters, of all operations.
@@ -47,16 +40,9 @@ pub struct Fault(pub(crate) &'static str);
 impl Identity {
     /// The names of all fields, also of those that callers of another kind do not have.
     pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
-        let names = &self.names;
-        [
-            &names.user,
-            &names.consumer,
-            &names.permissions,
-            &names.kind,
-        ]
-        .into_iter()
-        .chain(self.assertion.as_ref().map(|signed| &signed.header))
-        .chain(&self.parameters)
+        let plain = [&self.user, &self.consumer, &self.permissions, &self.kind];
+        let signed = self.assertion.as_ref().map(|signed| &signed.header);
+        plain.into_iter().chain(signed).chain(&self.parameters)
     }
 
     /// The value of the field with the assertion, if this call has one: anonymous and observed calls have none.
@@ -84,23 +70,22 @@ impl Identity {
         assertion: Option<&HeaderValue>,
         mut put: impl FnMut(&HeaderName, &HeaderValue),
     ) -> Result<(), Fault> {
-        let names = &self.names;
         if let Some(identity) = permit.identity() {
             let identity = identity.ok_or(Fault("a consumer has no field value"))?;
             if let Some(user) = &identity.user {
-                put(&names.user, user);
+                put(&self.user, user);
             }
-            put(&names.consumer, &identity.consumer);
-            put(&names.permissions, &identity.permissions);
+            put(&self.consumer, &identity.consumer);
+            put(&self.permissions, &identity.permissions);
         } else if let Some(user) = permit.user() {
             let user = HeaderValue::from_str(&NameEncoding::field_text(user));
             put(
-                &names.user,
+                &self.user,
                 &user.map_err(|_| Fault("a user has no field value"))?,
             );
         }
         if let Some(kind) = permit.kind() {
-            put(&names.kind, &HeaderValue::from_static(kind.as_str()));
+            put(&self.kind, &HeaderValue::from_static(kind.as_str()));
         }
         if let (Some(signed), Some(value)) = (&self.assertion, assertion) {
             put(&signed.header, value);

@@ -9,7 +9,7 @@ use std::{
 use http::HeaderName;
 
 use super::{
-    Identity, IdentityNames,
+    Identity,
     assertion::{Assertion, Bind, TYP},
     keys::Keys,
 };
@@ -69,12 +69,10 @@ impl IdentitySettings {
     ) -> Identity {
         let headers = operations.iter().flat_map(|it| &it.headers.0);
         Identity {
-            names: IdentityNames {
-                user: self.user_header.clone(),
-                consumer: self.consumer_header.clone(),
-                permissions: self.permissions_header.clone(),
-                kind: self.kind_header.clone(),
-            },
+            user: self.user_header.clone(),
+            consumer: self.consumer_header.clone(),
+            permissions: self.permissions_header.clone(),
+            kind: self.kind_header.clone(),
             assertion,
             parameters: headers.map(|header| header.name.clone()).collect(),
             forward_authorization,

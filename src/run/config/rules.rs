@@ -36,7 +36,7 @@ use crate::{
     },
     wire::{
         address::{EndpointUrl, ListenAddress},
-        url::origin::{HttpUrl, Origin, Scheme, is_loopback, plain_path},
+        url::origin::{HttpUrl, Origin, is_loopback, plain_path},
     },
 };
 
@@ -167,7 +167,7 @@ fn proxy_protocol(config: &Config, found: &mut Findings) {
 fn base_url(config: &Config, found: &mut Findings) {
     let (service, listen) = (&config.service, &config.listen);
     let base = service.base_url.as_ref();
-    let in_clear = base.filter(|origin| origin.scheme == Scheme::Http && !origin.is_loopback());
+    let in_clear = base.filter(|origin| origin.is_in_clear());
     let first = listen.address.first();
     let listener = first.filter(|first| !is_loopback(first.ip()));
     report! { found;
@@ -261,8 +261,7 @@ fn page_urls(config: &Config, found: &mut Findings) {
     let base = service.base_url.as_ref();
     let other_scheme = |url: &&Origin| base.is_some_and(|base| base.scheme != url.scheme);
     let same = |url: &&Origin| base.is_some_and(|base| base.authority() == url.authority());
-    let in_clear =
-        |url: &&Origin| url.scheme == Scheme::Http && !url.is_loopback() && !service.allow_http;
+    let in_clear = |url: &&Origin| url.is_in_clear() && !service.allow_http;
     let urls = || service.page_urls.iter();
     report! { found;
         ["service.page_urls"] if base.is_none() && !service.page_urls.is_empty() =>
@@ -331,7 +330,7 @@ fn upstream(config: &Config, found: &mut Findings) {
     let upstream = &config.upstream;
     let tls = &config.upstream_tls;
     let origin = config.api_on_network().map(|url| &url.origin);
-    let over_tls = origin.is_some_and(|origin| origin.scheme == Scheme::Https);
+    let over_tls = origin.is_some_and(Origin::is_https);
     let written = [
         ("upstream.tls.ca", !tls.ca.is_empty()),
         ("upstream.tls.certificate", tls.certificate.is_some()),
@@ -447,21 +446,15 @@ fn login(config: &Config, found: &mut Findings) {
 /// The fields that identify callers, with their keys.
 fn identity_names(config: &Config) -> Vec<(&'static str, &HeaderName)> {
     let identity = &config.identity;
-    let names = [
-        ("identity.user_header", Some(&identity.user_header)),
-        ("identity.consumer_header", Some(&identity.consumer_header)),
-        (
-            "identity.permissions_header",
-            Some(&identity.permissions_header),
-        ),
-        ("identity.kind_header", Some(&identity.kind_header)),
-        (
-            "identity.assertion.header",
-            config.assertion.header.as_ref(),
-        ),
+    let mut names = vec![
+        ("identity.user_header", &identity.user_header),
+        ("identity.consumer_header", &identity.consumer_header),
+        ("identity.permissions_header", &identity.permissions_header),
+        ("identity.kind_header", &identity.kind_header),
     ];
-    let names = names.into_iter();
-    names.filter_map(|(key, name)| Some((key, name?))).collect()
+    let assertion = config.assertion.header.as_ref();
+    names.extend(assertion.map(|name| ("identity.assertion.header", name)));
+    names
 }
 
 /// Fields that this program sets itself.
@@ -476,10 +469,11 @@ const SET_HERE: [&str; 4] = [
 fn identity_headers(config: &Config, found: &mut Findings) {
     let names = identity_names(config);
     for (index, (key, name)) in names.iter().enumerate() {
-        let is_same = |other: &&(&str, &HeaderName)| fold(other.1.as_str()) == fold(name.as_str());
+        let folded = fold(name);
+        let is_same = |other: &&(&str, &HeaderName)| fold(other.1) == folded;
         report! { found;
             [key] if is_reserved(name) => "HTTP uses {name} itself; write another name";
-            [key] if SET_HERE.contains(&fold(name.as_str()).as_str()) => "countersign sets {name} itself; write another name";
+            [key] if SET_HERE.contains(&folded.as_str()) => "countersign sets {name} itself; write another name";
             [key] if let Some((other, _)) = names[..index].iter().find(is_same) =>
                 "an API may take {name} for the header of {other}; write names that differ in letters or digits";
         }
@@ -514,11 +508,11 @@ fn signed_identity(config: &Config, found: &mut Findings) {
 fn bearer(config: &Config, found: &mut Findings) {
     let issuers = &config.issuer;
     let is_on = config.bearer.own || !issuers.is_empty();
-    let in_clear = |url: &&HttpUrl| !url.origin.is_https() && !url.origin.is_loopback();
     let service = &config.service;
     let base = service.base_url.clone().map(HttpUrl::from);
     let base = base.iter().filter(|_| service.public_api_urls.is_empty());
-    let in_clear = service.public_api_urls.iter().chain(base).find(in_clear);
+    let mut urls = service.public_api_urls.iter().chain(base);
+    let in_clear = urls.find(|url| url.origin.is_in_clear());
     report! { found;
         ["service.public_api_urls"] if let Some(url) = in_clear.filter(|_| is_on) =>
             "Bearer tokens would come to {url} in clear; write https://, or leave [bearer] out";
@@ -638,31 +632,22 @@ fn operations(config: &Config, found: &mut Findings) {
 /// Fields with signed parameters are neither ours nor dropped, and each has one parameter.
 fn parameter_headers(config: &Config, found: &mut Findings) {
     let mut ours = identity_names(config);
-    let user_headers = [
-        ("login.user_header", config.login.user_header.as_ref()),
-        (
-            "login.display_name_header",
-            config.login.display_name_header.as_ref(),
-        ),
-    ];
+    let (user, display_name) = (&config.login.user_header, &config.login.display_name_header);
+    ours.extend(user.as_ref().map(|it| ("login.user_header", it)));
     ours.extend(
-        user_headers
-            .into_iter()
-            .filter_map(|(key, name)| Some((key, name?))),
+        display_name
+            .as_ref()
+            .map(|it| ("login.display_name_header", it)),
     );
     let dropped = FoldedNames::new(config.upstream.drop_headers.0.iter().map(|it| it.as_str()));
     for (index, operation) in config.operation.iter().enumerate() {
         let key = item_key("operation", index, "headers");
         let headers = &operation.headers.0;
         for (at, ParameterHeader { name, .. }) in headers.iter().enumerate() {
-            let folded = fold(name.as_str());
-            let taken = ours
-                .iter()
-                .find(|(_, taken)| fold(taken.as_str()) == folded);
+            let folded = fold(name);
+            let taken = ours.iter().find(|(_, taken)| fold(taken) == folded);
             let is_set_here = is_reserved(name) || SET_HERE.contains(&folded.as_str());
-            let is_twice = headers[..at]
-                .iter()
-                .any(|it| fold(it.name.as_str()) == folded);
+            let is_twice = headers[..at].iter().any(|it| fold(&it.name) == folded);
             report! { found;
                 [&key] if is_set_here => "{name} is a field of HTTP or of countersign itself; write another name";
                 [&key] if let Some((owner, _)) = taken => "{name} is the header of {owner}; write another name";

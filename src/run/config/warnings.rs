@@ -27,7 +27,7 @@ use crate::{
         route::settings::FlowAt,
         verify::{Advice, settings::Enforcement},
     },
-    wire::url::origin::{Origin, Scheme, is_loopback},
+    wire::url::origin::is_loopback,
 };
 
 impl Config {
@@ -59,11 +59,6 @@ impl Config {
     }
 }
 
-/// Whether others can read what is sent to this origin.
-fn in_clear(origin: &Origin) -> bool {
-    origin.scheme == Scheme::Http && !origin.is_loopback()
-}
-
 fn listener(config: &Config, found: &mut Findings) {
     let listen = &config.listen;
     let mut addresses = listen.address.iter();
@@ -84,13 +79,11 @@ fn listener(config: &Config, found: &mut Findings) {
 fn service(config: &Config, found: &mut Findings) {
     let service = &config.service;
     let base = service.base_url.as_ref();
-    let base_in_clear = base.filter(|origin| in_clear(origin));
+    let base_in_clear = base.filter(|origin| origin.is_in_clear());
     // If others can reach the listener, there is a warning already.
     let mut addresses = config.listen.address.iter();
     let all_loopback = addresses.all(|address| is_loopback(address.ip()));
-    let unbelieved = base.filter(|origin| {
-        origin.scheme == Scheme::Https && all_loopback && config.listens_in_clear()
-    });
+    let unbelieved = base.filter(|it| it.is_https() && all_loopback && config.listens_in_clear());
     report! { found;
         ["service.base_url"] if let Some(origin) = base_in_clear =>
             "passwords and cookies cross the network in clear to {origin}; use https";
@@ -105,7 +98,7 @@ fn service(config: &Config, found: &mut Findings) {
             ["service.public_api_urls"] if of_api =>
                 "{url} is the origin of upstream.api_url too: requests come back here, or callers reach the API \
                  without countersign; write an address of the API's own";
-            ["service.public_api_urls"] if in_clear(&url.origin) =>
+            ["service.public_api_urls"] if url.origin.is_in_clear() =>
                 "{url} is not encrypted: signatures stop forgery, but others on the network can read the calls; use https";
         }
     }
@@ -146,7 +139,7 @@ fn sessions(config: &Config, found: &mut Findings) {
 
 fn upstream(config: &Config, found: &mut Findings) {
     let origin = config.api_on_network().map(|url| &url.origin);
-    let origin = origin.filter(|origin| in_clear(origin));
+    let origin = origin.filter(|origin| origin.is_in_clear());
     report! { found;
         ["upstream.api_url"] if let Some(origin) = origin =>
             "{origin} is not encrypted, and anybody who reaches it can claim to be any user; use https:// with mutual \

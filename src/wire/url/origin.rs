@@ -70,6 +70,12 @@ impl Origin {
         is_loopback_host(self.bare_host())
     }
 
+    /// Whether what is sent to it crosses a network in clear.
+    #[must_use]
+    pub fn is_in_clear(&self) -> bool {
+        !self.is_https() && !self.is_loopback()
+    }
+
     /// The host without the brackets of an IPv6 address, as a resolver or a certificate has it.
     pub fn bare_host(&self) -> &str {
         without_brackets(&self.host)

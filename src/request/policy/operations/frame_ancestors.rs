@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr};
 
 use crate::{
     base::settings::texts,
-    wire::url::origin::{InvalidUrl, Origin, Scheme},
+    wire::url::origin::{InvalidUrl, Origin},
 };
 
 /// A site: the only origin of its kind, or each one below a domain, as `frame-ancestors` has them (CSP Level 3 §2.3.1).
@@ -56,7 +56,7 @@ impl FrameAncestor {
     /// Whether others on the network can read and change its pages.
     #[must_use]
     pub fn is_in_clear(&self) -> bool {
-        self.origin.scheme == Scheme::Http && !self.origin.is_loopback()
+        self.origin.is_in_clear()
     }
 }
 
