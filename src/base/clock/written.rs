@@ -102,17 +102,9 @@ fn from_number(text: &str, number: u64) -> Result<UnixTime, InvalidTime> {
 
 /// The time that `YYYYMMDDHHMMSS` names, in UTC.
 fn from_digits(text: &str) -> Option<OffsetDateTime> {
-    let [year, month, day, hour, minute, second] = {
-        let part = |from, to| text.get(from..to).filter(|_| text.len() == 14);
-        [
-            part(0, 4)?,
-            part(4, 6)?,
-            part(6, 8)?,
-            part(8, 10)?,
-            part(10, 12)?,
-            part(12, 14)?,
-        ]
-    };
+    let text = Some(text).filter(|text| text.len() == 14)?;
+    let [year, month, day, hour, minute, second] =
+        [0..4, 4..6, 6..8, 8..10, 10..12, 12..14].map(|part| text.get(part).unwrap_or_default());
     rfc_3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
 }
 

@@ -11,12 +11,13 @@ use rustls::{
     ClientConfig, RootCertStore,
     crypto::aws_lc_rs,
     pki_types::{
-        CertificateDer, PrivateKeyDer,
+        CertificateDer, PrivateKeyDer, ServerName,
         pem::{self, PemObject},
     },
     sign::{CertifiedKey, SingleCertAndKey},
 };
 use thiserror::Error;
+use webpki::EndEntityCert;
 
 use self::named::{NamedCertificate, NamedOrSigned};
 
@@ -203,6 +204,14 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFile
         return Err(TlsFileError::unreadable(path, &pem::Error::NoItemsFound));
     }
     Ok(certificates)
+}
+
+/// Whether a certificate is for this host, whose address is without brackets.
+pub fn covers(certificate: &CertificateDer<'_>, host: &str) -> bool {
+    let name = ServerName::try_from(host).ok();
+    let certificate = EndEntityCert::try_from(certificate).ok();
+    let both = certificate.zip(name);
+    both.is_some_and(|(it, name)| it.verify_is_valid_for_subject_name(&name).is_ok())
 }
 
 /// The system's authorities. One that cannot be used is left out: it can only make a server untrusted, and that fails with

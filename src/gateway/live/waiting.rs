@@ -1,9 +1,9 @@
 //! The wait for a decision, which ends with the process.
 
 use std::{
-    cell::Cell,
     future::poll_fn,
     pin::{Pin, pin},
+    rc::Rc,
     task::Poll,
 };
 
@@ -15,21 +15,22 @@ use crate::{base::cold, provider::respond::Failure, wire::server::caller::stream
 /// The decisions of a worker that wait. They may still use nonces and the store.
 pub struct Waiting {
     phase: watch::Receiver<Phase>,
-    count: Cell<usize>,
+    /// Each of them has a clone.
+    token: Rc<()>,
 }
 
 impl Waiting {
     /// No decision waits yet.
-    pub(crate) const fn new(phase: watch::Receiver<Phase>) -> Self {
+    pub(crate) fn new(phase: watch::Receiver<Phase>) -> Self {
         Self {
             phase,
-            count: Cell::new(0),
+            token: Rc::new(()),
         }
     }
 
     /// The number of decisions that wait.
-    pub(crate) const fn count(&self) -> usize {
-        self.count.get()
+    pub(crate) fn count(&self) -> usize {
+        Rc::strong_count(&self.token) - 1
     }
 
     /// Waits for a decision on a request of `caller` or a part of it, unless this process has handed over before that is
@@ -44,7 +45,7 @@ impl Waiting {
     ) -> Pin<Box<dyn Future<Output = Result<T, Failure>> + 'w>> {
         // Most decisions never wait.
         cold::boxed(async move {
-            let _counted = Counted::begin(&self.count);
+            let _counted = Rc::clone(&self.token);
             let mut phase = self.phase.clone();
             let mut decision = pin!(decision);
             let decided = poll_fn(|context| match decision.as_mut().poll(context) {
@@ -64,21 +65,5 @@ impl Waiting {
                 _ = phase.wait_for(|phase| *phase >= Phase::HandedOver) => Err(Failure::Ending),
             }
         })
-    }
-}
-
-/// A decision that waits.
-struct Counted<'w>(&'w Cell<usize>);
-
-impl<'w> Counted<'w> {
-    fn begin(count: &'w Cell<usize>) -> Self {
-        count.set(count.get() + 1);
-        Self(count)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
     }
 }

@@ -71,8 +71,7 @@ pub struct ExternalFault(
 /// debugging.
 #[must_use]
 pub fn is_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
-        .any(|error| error.is::<StillDown>() || error.is::<Arc<ExternalFault>>())
+    has_cause::<StillDown>(error) || has_cause::<Arc<ExternalFault>>(error)
 }
 
 /// The engine's disk is full.
@@ -96,12 +95,15 @@ pub(in crate::records) struct Locked(pub(in crate::records) Option<String>);
 
 /// Whether the engine does not let our role do something.
 pub(in crate::records) fn is_denied(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
-        .any(|error| error.is::<RightMissing>())
+    has_cause::<RightMissing>(error)
 }
 
 /// Whether the engine's disk is full.
 #[must_use]
 pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<DiskFull>())
+    has_cause::<DiskFull>(error)
+}
+
+fn has_cause<E: std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<E>())
 }

@@ -1,10 +1,7 @@
 //! The values of keys that are not written and follow from other keys.
 
 use std::{
-    net::SocketAddr,
-    num::NonZeroUsize,
-    path::{Path, PathBuf},
-    thread::available_parallelism,
+    net::SocketAddr, num::NonZeroUsize, path::PathBuf, thread::available_parallelism,
     time::Duration,
 };
 
@@ -198,7 +195,7 @@ impl Config {
 
     /// `nonce.path`: as written, else beside the SQLite file; `None` where there is no such file.
     pub fn nonce_path(&self) -> Option<PathBuf> {
-        let beside = || Some(with_suffix(&self.store.file()?, ".nonces"));
+        let beside = || Some(self.store.file()?.with_added_extension("nonces"));
         let written = self.nonce.path.clone().map(|DataPath(path)| path);
         written.or_else(beside)
     }
@@ -208,10 +205,4 @@ impl Config {
         let of_operations = self.operation.iter().filter_map(|it| it.timestamp_window);
         of_operations.fold(self.signature.timestamp_window, Duration::max)
     }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
 }

@@ -5,18 +5,17 @@ use std::{io, path::Path, sync::Arc};
 use rustls::{
     HandshakeKind, ServerConfig, ServerConnection,
     crypto::aws_lc_rs,
-    pki_types::{CertificateDer, ServerName},
+    pki_types::CertificateDer,
     server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::CertifiedKey,
 };
 use thiserror::Error;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
-use webpki::EndEntityCert;
 
 use super::settings::{ListenTlsSettings, ProtocolSettings};
 use crate::{
-    base::network::tls::{TlsFileError, certificates, certified_key, roots},
+    base::network::tls::{TlsFileError, certificates, certified_key, covers, roots},
     wire::{
         stream::{HTTP2, Stream},
         watched::WatchedStream,
@@ -242,24 +241,16 @@ struct ByName(Vec<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for ByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let fits = |name: &ServerName<'_>, key: &CertifiedKey| {
-            key.cert.first().is_some_and(|certificate| {
-                EndEntityCert::try_from(certificate).is_ok_and(|certificate| {
-                    certificate.verify_is_valid_for_subject_name(name).is_ok()
-                })
-            })
+        let fits = |key: &CertifiedKey| {
+            let asked = key.cert.first().zip(hello.server_name());
+            asked.is_some_and(|(certificate, host)| covers(certificate, host))
         };
         let verifiable =
             |key: &CertifiedKey| key.key.choose_scheme(hello.signature_schemes()).is_some();
-        let asked = hello
-            .server_name()
-            .and_then(|name| ServerName::try_from(name).ok());
-        let keys = || self.0.iter();
-        let named = asked.and_then(|name| keys().find(|key| verifiable(key) && fits(&name, key)));
+        let usable = || self.0.iter().filter(|key| verifiable(key));
+        let named = usable().find(|key| fits(key));
         // If none fits, the library sends the right alert.
-        named
-            .or_else(|| keys().find(|key| verifiable(key)))
-            .or_else(|| self.0.first())
-            .cloned()
+        let chosen = named.or_else(|| usable().next());
+        chosen.or_else(|| self.0.first()).cloned()
     }
 }

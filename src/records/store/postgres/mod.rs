@@ -13,7 +13,7 @@ use tokio::{
     time::{error::Elapsed, timeout_at},
 };
 use tokio_postgres::{
-    Row as PostgresRow, SimpleQueryMessage,
+    Row as PostgresRow,
     error::SqlState,
     types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
 };
@@ -231,12 +231,8 @@ impl PostgresConnection {
         }
         // The schema may have been migrated since the store was opened.
         batch += schema::STATEMENTS.schema.version;
-        let messages = self.conn.client()?.simple_query(&batch).await?;
-        let version = messages.iter().rev().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0),
-            _ => None,
-        });
-        match version == Some(&schema::STATEMENTS.schema.known().to_string()) {
+        let version = pool::first_value(self.conn.client()?, &batch).await?;
+        match version == schema::STATEMENTS.schema.known().to_string() {
             true => Ok(()),
             false => Err(Migrated.into()),
         }

@@ -361,8 +361,8 @@ pub(super) struct Session {
     pub(super) is_kept: bool,
 }
 
-/// The first value that a query returns.
-async fn first_value(client: &Client, sql: &str) -> Result<String, Error> {
+/// The first value that a query returns, or a batch with one query that returns any.
+pub(super) async fn first_value(client: &Client, sql: &str) -> Result<String, Error> {
     let messages = client.simple_query(sql).await?;
     let value = messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0),

@@ -233,11 +233,8 @@ async fn update(tx: &mut Tx, user: &User) -> Result<()> {
         .zip(&names)
         .map(|(number, name)| format!("{name} = ${number}"));
     let set = Vec::from_iter(set).join(", ");
-    let update = format!(
-        "UPDATE countersign.users SET {set} WHERE id = ${}",
-        params.len() + 1
-    );
-    let params = Vec::from_iter(params.into_iter().chain([user.id.as_str().into()]));
+    // The first column is the id.
+    let update = format!("UPDATE countersign.users SET {set} WHERE id = $1");
     tx.execute(&update, &params).await?;
     tx.changed(Change::User(user.id.clone()));
     Ok(())

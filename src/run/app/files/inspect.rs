@@ -17,12 +17,12 @@ use rustix::{
     io::Errno,
     process::{Gid, Resource, getegid, geteuid, getgroups, getrlimit},
 };
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::CertificateDer;
 use socket2::{Domain, Protocol, Socket, Type};
-use webpki::EndEntityCert;
 
 use super::{certificates::Certificate, paths::can_create};
 use crate::{
+    base::network::tls,
     request::{
         forward::{
             ForwardFault,
@@ -31,10 +31,7 @@ use crate::{
         identity::keys::Keys,
     },
     run::{app::StartError, config::Config},
-    wire::{
-        address::ListenAddress,
-        url::origin::{Origin, Scheme},
-    },
+    wire::{address::ListenAddress, url::origin::Scheme},
 };
 
 /// The severity of a finding.
@@ -153,7 +150,7 @@ impl Findings {
                 continue;
             }
             seen.push(&origin.host);
-            if served.iter().any(|served| covers(served, origin)) {
+            if served.iter().any(|it| tls::covers(it, origin.bare_host())) {
                 continue;
             }
             let host = &origin.host;
@@ -238,16 +235,6 @@ impl OpenTo {
             format!("chown {user} {path} && {chmod}")
         })
     }
-}
-
-fn covers(certificate: &CertificateDer<'_>, origin: &Origin) -> bool {
-    let (Ok(certificate), Ok(name)) = (
-        EndEntityCert::try_from(certificate),
-        ServerName::try_from(origin.bare_host()),
-    ) else {
-        return false;
-    };
-    certificate.verify_is_valid_for_subject_name(&name).is_ok()
 }
 
 /// Checks that every listener's address can be bound, and reports which are in use now: a running `serve` uses them.

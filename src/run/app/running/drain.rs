@@ -11,6 +11,7 @@ use tokio::{
 
 use crate::{
     gateway::live::Phase,
+    records::values::StoreError,
     run::app::{App, listeners::workers::Common, services, system::manager},
     wire::server::{bounds::Bounds, handler::LAST_REQUEST},
 };
@@ -89,28 +90,23 @@ impl App {
     async fn hand_over(&self) {
         // A store that hangs does not hold up the next process: only last uses would be lost. The high-water mark in the store
         // covers all that was accepted.
-        match timeout(LAST_SYNC, self.services.credentials.flush_uses()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "could not write the last uses of tokens"),
-            Err(_) => {
-                tracing::error!("could not write the last uses of tokens: the store is too slow")
-            }
-        }
+        let uses = self.services.credentials.flush_uses();
+        last_sync("could not write the last uses of tokens", uses).await;
         if let Err(error) = self.services.nonces.window().close() {
             tracing::error!(%error, "could not close the nonce window cleanly");
         }
         // The next process may have begun by now, with files of this version or a later one.
-        match timeout(LAST_SYNC, services::note_files(&self.services)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::error!(%error, "could not note the version of the nonce window")
-            }
-            Err(_) => {
-                tracing::error!(
-                    "could not note the version of the nonce window: the store is too slow"
-                )
-            }
-        }
+        let noted = services::note_files(&self.services);
+        last_sync("could not note the version of the nonce window", noted).await;
+    }
+}
+
+/// Writes something to the store, unless that takes too long.
+async fn last_sync(failed: &str, write: impl Future<Output = Result<(), StoreError>>) {
+    match timeout(LAST_SYNC, write).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "{failed}"),
+        Err(_) => tracing::error!("{failed}: the store is too slow"),
     }
 }
 

@@ -152,18 +152,19 @@ pub(crate) fn start(services: &Arc<Services>) -> JoinSet<()> {
 
 /// Records what this process did, for the operators of all replicas.
 pub(crate) async fn record(services: &Services, about: CommandRecord) {
-    let recorded = async {
-        let record = CommandRecord {
-            id: random::identifier()?,
-            actor: actor(Tool::Serve),
-            ..about
-        };
-        let now = services.clock.now();
-        Ok::<_, TaskError>(services.store.record_command(now, &record).await?)
-    };
-    if let Err(error) = recorded.await {
+    if let Err(error) = try_record(services, about).await {
         tracing::warn!(%error, "the audit record of this process is not kept");
     }
+}
+
+async fn try_record(services: &Services, about: CommandRecord) -> Result<(), TaskError> {
+    let record = CommandRecord {
+        id: random::identifier()?,
+        actor: actor(Tool::Serve),
+        ..about
+    };
+    let now = services.clock.now();
+    Ok(services.store.record_command(now, &record).await?)
 }
 
 /// Lets consumers wait for an operator that users registered, that no operator has approved, and that have a permission which
@@ -219,12 +220,7 @@ async fn remove_ended(services: &Services) -> Result<(), TaskError> {
             ("request_tokens", ended.request_tokens),
             ("sessions", ended.sessions),
         ];
-        let record = CommandRecord {
-            id: random::identifier()?,
-            actor: actor(Tool::Serve),
-            ..CommandRecord::counting("ended_removed", counts)
-        };
-        store.record_command(now, &record).await?;
+        try_record(services, CommandRecord::counting("ended_removed", counts)).await?;
     }
     Ok(removed?)
 }
