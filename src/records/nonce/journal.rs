@@ -32,7 +32,7 @@ use super::{
 use crate::base::file::new_file::open_kept;
 
 /// The most files that one call of [`Journal::maintain`] deletes: more than are filled in the second between two calls.
-const MAX_DELETED: usize = 32;
+const MAX_DELETED: usize = 256;
 
 /// The state of earlier runs, as an open found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,10 +22,9 @@ const FILE_SECONDS: u64 = 120;
 const LASTS: Duration = Duration::from_secs(10);
 /// Bytes of the smallest file.
 const SMALLEST: usize = 64 << 10;
-/// Bytes of the largest file: room for 100 ms of 5 million nonces a second. A larger one takes longer to make and to unmap.
-const LARGEST: usize = 8 << 20;
-/// A file has at most this many times the bytes of the nonces in the one before: a few early ones do not fill the disk.
-const GROWTH: usize = 16;
+/// Bytes of the largest file: room for 65,280 nonces. At more than that a second insertions make files themselves, and wait
+/// meanwhile: less than a millisecond for this size, 4 to 12 ms for 8 MiB.
+const LARGEST: usize = 1 << 20;
 /// Records of the smallest file.
 pub(crate) const FEW_RECORDS: usize = records(SMALLEST);
 
@@ -126,10 +125,7 @@ fn next_bytes(filled: usize, took: Duration) -> usize {
     let filled = filled * RECORD_BYTES;
     let fitting = filled as u128 * LASTS.as_micros() / took.as_micros().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
-    fitting
-        .min(filled.saturating_mul(GROWTH))
-        .clamp(SMALLEST, LARGEST)
-        .next_multiple_of(4096)
+    fitting.clamp(SMALLEST, LARGEST).next_multiple_of(4096)
 }
 
 #[cfg(test)]
@@ -140,19 +136,16 @@ mod tests {
     fn file_has_room_for_ten_seconds_at_the_previous_files_rate() {
         for (filled, milliseconds, bytes) in [
             (0, 120_000, SMALLEST),
-            (100, 0, SMALLEST),
             (4_000, 60_000, SMALLEST),
             // A thousand a second.
             (4_000, 4_000, 160 << 10),
             (10_000, 10_000, 160 << 10),
             // Five thousand a second, in whole pages.
             (10_240, 2_048, 196 << 12),
-            // No faster than by the growth.
-            (4_096, 1, 1 << 20),
-            (61_440, 12, LARGEST),
-            (520_000, 100, LARGEST),
+            (65_280, 6, LARGEST),
+            (100, 0, LARGEST),
             // After a burst.
-            (520_000, 120_000, 170 << 12),
+            (61_440, 120_000, 20 << 12),
         ] {
             let next = next_bytes(filled, Duration::from_millis(milliseconds));
             assert_eq!(next, bytes, "{filled} in {milliseconds} ms");
