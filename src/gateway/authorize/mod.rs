@@ -27,7 +27,7 @@ use crate::{
         policy::{
             PolicyRejection, body_hash,
             call::Call,
-            operations::{Found, Operations},
+            operations::{Found, Operations, may_be_read_as},
             permit::Permit,
             rate_limit::ConsumerRates,
             sunset::Sunset,
@@ -199,7 +199,7 @@ impl Authorizer {
             facts.claimed = Claimed::by_signed(&call.collected);
             let key = &verified.credential().consumer().key;
             sunset.check(key)?;
-            sunset.check_signed(key.as_str(), call.token_call)?;
+            self.check_signed(sunset, key.as_str(), call)?;
         }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         let consumer = verified.credential().consumer();
@@ -333,7 +333,28 @@ impl Authorizer {
         let mut keys = keys.peekable();
         let none = keys.peek().is_none().then_some("");
         keys.chain(none)
-            .try_for_each(|key| sunset.check_signed(key, call.token_call))
+            .try_for_each(|key| self.check_signed(sunset, key, call))
+    }
+
+    /// Checks whether a consumer may still make a signed call for the API, which may give a token in another spelling of the path.
+    fn check_signed(
+        &self,
+        sunset: &Sunset,
+        key: &str,
+        call: &Call<'_>,
+    ) -> Result<(), PolicyRejection> {
+        sunset.check_signed(key, call.token_call)?;
+        match sunset.check_grant(key) {
+            Err(ended) if self.may_be_grant(call) => Err(ended),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an API that stays the provider may read a call as one that gives a token.
+    fn may_be_grant(&self, call: &Call<'_>) -> bool {
+        let (flow, target) = (&self.flow, &call.head.target);
+        let resembled = || flow.guarded_token_call(target, may_be_read_as);
+        matches!(call.found, Found::Unlisted(_)) && resembled().is_some_and(TokenCall::is_grant)
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.

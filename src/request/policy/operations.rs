@@ -29,6 +29,7 @@ use crate::{
 pub use self::{
     found::{Found, allowed_methods},
     operation::{ApiTimeouts, Operation, ParameterHeader, allowed_networks},
+    similar::may_be_read_as,
 };
 
 /// All operations.

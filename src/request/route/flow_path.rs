@@ -65,13 +65,22 @@ impl FlowPath {
         self.path() == other.path() && !self.query.iter().any(differs)
     }
 
-    pub(super) fn matches(&self, target: &target::RequestTarget<'_>) -> bool {
+    /// Whether a request is for it; `is_path`: whether the path that was sent is this one.
+    pub(super) fn matches_by(
+        &self,
+        target: &target::RequestTarget<'_>,
+        is_path: impl Fn(&[u8], &[u8]) -> bool,
+    ) -> bool {
         let query = target.query.unwrap_or_default();
-        target.path == self.path().as_bytes()
+        is_path(target.path, self.path().as_bytes())
             && self.query.iter().all(|(name, value)| {
                 let sent = http_fields::parameter(query, name);
                 sent.is_ok_and(|sent| sent.as_deref() == Some(value))
             })
+    }
+
+    pub(super) fn matches(&self, target: &target::RequestTarget<'_>) -> bool {
+        self.matches_by(target, |sent, path| sent == path)
     }
 }
 

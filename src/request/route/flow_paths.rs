@@ -88,13 +88,19 @@ impl FlowPaths {
     /// Whether a request is for the flow of the API, and is forwarded whatever its signature.
     pub fn is_api_path(&self, target: &target::RequestTarget<'_>) -> bool {
         let mut paths = self.of_api.iter();
-        paths.any(|(path, _)| path.matches(target)) && self.guarded_token_call(target).is_none()
+        paths.any(|(path, _)| path.matches(target))
+            && self.guarded_token_call(target, <[u8]>::eq).is_none()
     }
 
-    /// The token call of the API that a request is for, if such calls are verified here.
-    pub fn guarded_token_call(&self, target: &target::RequestTarget<'_>) -> Option<TokenCall> {
+    /// The token call of the API that a request is for, if such calls are verified here; `is_path`: whether the path that was
+    /// sent is that of the call.
+    pub fn guarded_token_call(
+        &self,
+        target: &target::RequestTarget<'_>,
+        is_path: fn(&[u8], &[u8]) -> bool,
+    ) -> Option<TokenCall> {
         let mut paths = self.of_api.iter().filter(|_| self.guards);
-        match paths.find(|(path, _)| path.matches(target))? {
+        match paths.find(|(path, _)| path.matches_by(target, is_path))? {
             (_, ServiceCall::Token(call)) => Some(*call),
             (_, ServiceCall::Page(_) | ServiceCall::JwkSet) => None,
         }

@@ -477,11 +477,15 @@ fn a_guard_lets_no_new_grant_through() {
         let caller = proxy.somebody();
         let by = |path: &str| Call::post(path).by(&caller.consumer);
         let of_api = Token::new("of-the-api", "its-secret");
+        let asks = |path: &str| by(path).parameter("oauth_callback", CALLBACK);
+        let access = by("/oauth/access_token").with(&of_api);
         let refused = [
-            by("/oauth/request_token").parameter("oauth_callback", CALLBACK),
-            by("/oauth/access_token")
-                .with(&of_api)
-                .parameter("oauth_verifier", "v"),
+            asks("/oauth/request_token"),
+            access.parameter("oauth_verifier", "v"),
+            // The API may read these as the same path.
+            asks("/oauth/request_token/"),
+            asks("/OAuth/request_token.json"),
+            asks("//oauth/request%5Ftoken"),
         ];
         for call in refused {
             let answer = proxy.send(call);

@@ -3,6 +3,21 @@
 
 use std::borrow::Cow;
 
+use super::readings::readings;
+
+/// Whether some API may read a path as this other one, which is in plain spelling.
+#[must_use]
+pub fn may_be_read_as(path: &[u8], other: &[u8]) -> bool {
+    let Some(readings) = readings(path) else {
+        return true;
+    };
+    let other = folded(other);
+    also_by_script(readings).any(|reading| {
+        let read = folded(&reading);
+        read == other || without_extension(&read) == Some(&other)
+    })
+}
+
 /// A decoded path without what such an API ignores.
 pub(in crate::request::policy) fn folded(path: &[u8]) -> Cow<'_, [u8]> {
     if is_folded(path) {
@@ -135,6 +150,30 @@ mod tests {
             "//",
         ] {
             assert_eq!(read_by_script(path.as_bytes()), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn another_spelling_may_be_read_as_the_path() {
+        let token_path = b"/oauth/request_token";
+        for path in [
+            "/oauth/request_token",
+            "/OAuth/Request_Token/",
+            "/oauth/request%5Ftoken.json",
+            "//oauth//request_token",
+            "/x/..%2foauth/request_token;a",
+            "/index.php/oauth/request_token",
+        ] {
+            assert!(may_be_read_as(path.as_bytes(), token_path), "{path}");
+        }
+        assert!(may_be_read_as(&[b'/'; 1 << 20], token_path));
+        for path in [
+            "/",
+            "/oauth/request_tokens",
+            "/oauth",
+            "/oauth/request_token/x",
+        ] {
+            assert!(!may_be_read_as(path.as_bytes(), token_path), "{path}");
         }
     }
 
