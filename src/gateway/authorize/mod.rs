@@ -336,7 +336,7 @@ impl Authorizer {
             .try_for_each(|key| self.check_signed(sunset, key, call))
     }
 
-    /// Checks whether a consumer may still make a signed call for the API, which may give a token in another spelling of the path.
+    /// Checks whether a consumer may still make a signed call for the API, which may give tokens in other spellings of a path.
     fn check_signed(
         &self,
         sunset: &Sunset,
