@@ -5,6 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use serde_json::json;
 
 use crate::commands::workspace::Workspace;
+use crate::support::proxy::started_by;
 use crate::support::text::has;
 use crate::support::text::rows;
 
@@ -727,19 +728,15 @@ fn a_file_can_be_the_source_for_consumers() {
 
 /// Runs a command that succeeds, and returns the most memory in KiB that was resident.
 fn peak(workspace: &Workspace, arguments: &str) -> u64 {
-    let mut child = workspace.command(arguments).spawn().unwrap();
-    let mut peak = 0;
-    loop {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let now: Option<u64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        peak = now.unwrap_or_default().max(peak);
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{arguments}");
-            return peak;
-        }
-        std::thread::yield_now();
-    }
+    let script = "import resource, subprocess, sys\n\
+                  subprocess.run(sys.argv[1:], check=True, stdout=sys.stderr)\n\
+                  print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+    let command = workspace.command(arguments);
+    let output = started_by(&["python3", "-c", script], &command).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let peak = String::from_utf8(output.stdout).unwrap();
+    peak.trim().parse().unwrap()
 }
 
 #[test]

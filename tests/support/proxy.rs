@@ -315,7 +315,7 @@ impl Builder {
             return command;
         };
         let script = "ulimit -n \"$0\" && exec \"$@\"";
-        within_shell(&["-c", script, &descriptors.to_string()], &command)
+        started_by(&["sh", "-c", script, &descriptors.to_string()], &command)
     }
 
     /// `serve` with the sockets that are passed to it.
@@ -329,7 +329,7 @@ impl Builder {
         let passed = |socket: &OwnedFd| Stdio::from(socket.try_clone().unwrap());
         let script =
             "export LISTEN_PID=$$ LISTEN_FDS=2; exec \"$0\" \"$@\" 3<&0 4<&1 </dev/null >/dev/null";
-        let mut shell = within_shell(&["-c", script], &command);
+        let mut shell = started_by(&["sh", "-c", script], &command);
         shell.stdin(passed(public)).stdout(passed(admin));
         shell.stderr(Stdio::piped());
         shell
@@ -347,21 +347,21 @@ impl Builder {
     }
 }
 
-/// A command that a shell executes after the script in its own arguments.
-fn within_shell(arguments: &[&str], command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell
-        .args(arguments)
+/// A command that another program starts, which gets it after its own arguments.
+pub(crate) fn started_by(starter: &[&str], command: &Command) -> Command {
+    let mut started = Command::new(starter[0]);
+    started
+        .args(&starter[1..])
         .arg(command.get_program())
         .args(command.get_args())
         .current_dir(command.get_current_dir().expect("a directory"));
     for (name, value) in command.get_envs() {
         match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
+            Some(value) => started.env(name, value),
+            None => started.env_remove(name),
         };
     }
-    shell
+    started
 }
 
 fn merge(into: &mut toml::Table, from: toml::Table) {
