@@ -309,7 +309,7 @@ fn pages(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     let theme =
         live::theme(config, app::first(&config.listen.address)).map_err(StartError::from)?;
     let languages: Vec<_> = theme.languages.all().map(Texts::tag).collect();
-    for (key, scheme, colour, shown) in config.pages.palette().changed_accents() {
+    for (key, scheme, colour, shown) in config.pages.changed_accents() {
         let other = match scheme {
             "light" => "darker",
             _ => "lighter",

@@ -3,36 +3,16 @@
 //! The operator gives the hue, and these rules limit the lightness and the chroma (OKLCH, CSS Color 4 §9.4 and 5 §4), so that
 //! text can be read whatever is set: its contrast is at least 4.5 to 1 (WCAG 2.2, 1.4.3, level AA).
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use color::{Oklch, OpaqueColor};
 
-/// A colour of sRGB: red, green, blue. Prints as `#1f4fd8`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Colour(pub [u8; 3]);
-
-impl fmt::Display for Colour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [red, green, blue] = self.0;
-        write!(f, "#{red:02x}{green:02x}{blue:02x}")
-    }
-}
+use super::settings::{Colour, PagesSettings};
 
 /// The colours of `templates/style.css` that are written elsewhere too: `--accent`, and `--page` for light and dark pages.
 const ACCENT: Colour = Colour([0x17, 0x40, 0xb4]);
 const PAGE: Colour = Colour([0xf3, 0xf4, 0xf7]);
 const PAGE_DARK: Colour = Colour([0x12, 0x15, 0x1b]);
-
-impl Colour {
-    /// Reads `#1f4fd8`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix('#')?;
-        let is_six = digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let number = u32::from_str_radix(digits, 16).ok().filter(|_| is_six)?;
-        let [_, red, green, blue] = number.to_be_bytes();
-        Some(Self([red, green, blue]))
-    }
-}
 
 /// The shade of an operator's colour: its hue, and limits of the rest.
 #[derive(Debug, Clone, Copy)]
@@ -98,22 +78,9 @@ const SCHEMES: [(&str, &str, [&str; 2]); 2] = [
     ),
 ];
 
-/// The colours that an operator can set, for browsers that prefer light pages and for those that prefer dark ones.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Palette {
-    /// `pages.accent`: buttons and links.
-    pub accent: Option<Colour>,
-    /// `pages.accent_dark`; without it a lighter shade of `accent`.
-    pub accent_dark: Option<Colour>,
-    /// `pages.background`: the area around the content.
-    pub background: Option<Colour>,
-    /// `pages.background_dark`
-    pub background_dark: Option<Colour>,
-}
-
-impl Palette {
+impl PagesSettings {
     /// CSS that replaces colours of the style sheet, in browsers that know relative colours.
-    pub(super) fn css(self) -> String {
+    pub(super) fn colour_rules(&self) -> String {
         let pages = [self.background, self.background_dark];
         let rules_of = |name: &str, shade: &str, more: &str, colour: Option<Colour>| {
             let rules = format!("--{name}:{shade};{more}");
@@ -140,7 +107,7 @@ impl Palette {
     /// The accents that pages show in another shade, because their contrast is too small: the key, the scheme, the colour and
     /// the shade.
     pub fn changed_accents(
-        self,
+        &self,
     ) -> impl Iterator<Item = (&'static str, &'static str, Colour, Colour)> {
         let keys = [
             ("pages.accent", self.accent),
@@ -158,13 +125,13 @@ impl Palette {
     }
 
     /// The accent of light pages.
-    pub(super) fn sign(self) -> String {
+    pub(super) fn sign_colour(&self) -> String {
         let [shade, _] = ACCENTS;
         shade_or_usual(&shade.css(), self.accent, ACCENT)
     }
 
     /// The colour of the area around the content, for each kind of browser.
-    pub(super) fn pages(self) -> [(&'static str, String); 2] {
+    pub(super) fn page_colours(&self) -> [(&'static str, String); 2] {
         let [(light, _, [page, _]), (dark, _, [page_dark, _])] = SCHEMES;
         [
             (light, shade_or_usual(page, self.background, PAGE)),
@@ -255,12 +222,12 @@ mod tests {
 
     #[test]
     fn accent_with_enough_contrast_stays_and_others_are_reported() {
-        let palette = |accent| Palette {
+        let palette = |accent| PagesSettings {
             accent: Some(colour(accent)),
             accent_dark: Some(colour("#9ab8ff")),
-            ..Palette::default()
+            ..PagesSettings::default()
         };
-        let changed = |palette: Palette| {
+        let changed = |palette: PagesSettings| {
             let changed = palette.changed_accents();
             Vec::from_iter(
                 changed
@@ -269,14 +236,14 @@ mod tests {
         };
         assert!(changed(palette("#0b6a43")).is_empty());
         // Dark pages show a lighter shade of it, as documented.
-        let dark = Palette {
+        let dark = PagesSettings {
             accent_dark: None,
             ..palette("#0b6a43")
         };
         assert!(changed(dark).is_empty());
         let yellow = changed(palette("#ffcc00"));
         assert_eq!(yellow, ["pages.accent light #ffcc00 #865600"]);
-        let swapped = Palette {
+        let swapped = PagesSettings {
             accent_dark: Some(colour("#1740b4")),
             ..palette("#0b6a43")
         };
@@ -287,19 +254,19 @@ mod tests {
             dark.starts_with("pages.accent_dark dark #1740b4 #"),
             "{dark}"
         );
-        let css = palette("#0b6a43").css();
+        let css = palette("#0b6a43").colour_rules();
         assert!(css.contains("oklch(from #0b6a43 min(l,0.49) "), "{css}");
     }
 
     #[test]
     fn replaces_what_is_set_and_nothing_else() {
-        assert_eq!(Palette::default().css(), "");
-        let palette = Palette {
+        assert_eq!(PagesSettings::default().colour_rules(), "");
+        let palette = PagesSettings {
             accent: Some(colour("#ffcc00")),
             background_dark: Some(colour("#999999")),
-            ..Palette::default()
+            ..PagesSettings::default()
         };
-        let css = palette.css();
+        let css = palette.colour_rules();
         let [light, dark] = css.lines().collect::<Vec<_>>()[..] else {
             panic!("{css}");
         };

@@ -82,6 +82,12 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// The name of a language in itself.
+pub(in crate::provider) fn language_name(texts: Texts<'_>) -> Cow<'_, str> {
+    let name = texts.in_this_language("language-name", None);
+    name.unwrap_or(texts.tag().into())
+}
+
 impl Frame<'_> {
     /// The languages: the tag and the name of each, and the link to this page in it, unless it is in this language. Nothing
     /// for a page that is not one of ours, or whose query is too long.
@@ -108,21 +114,14 @@ impl Frame<'_> {
         let all = self.theme.languages.all().map(|texts| {
             let tag = texts.tag();
             let link = (tag != self.texts.tag()).then(|| format!("?{repeated}&{UI_LOCALES}={tag}"));
-            (
-                tag,
-                texts
-                    .in_this_language("language-name", None)
-                    .unwrap_or(tag.into()),
-                link,
-            )
+            (tag, language_name(texts), link)
         });
         all.collect()
     }
 
     /// The name of its language in itself.
     pub fn language_name(&self) -> Cow<'_, str> {
-        let name = self.texts.in_this_language("language-name", None);
-        name.unwrap_or(self.texts.tag().into())
+        language_name(self.texts)
     }
 
     /// The path and query of this page, if a GET shows it and they are not too long.

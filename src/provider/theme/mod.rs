@@ -94,7 +94,7 @@ impl Theme {
     /// A theme without files.
     fn new(rules: ThemeRules) -> Self {
         let mut theme = Self {
-            style: compact(STYLE) + &rules.pages.palette().css(),
+            style: compact(STYLE) + &rules.pages.colour_rules(),
             rules,
             languages: Languages::built_in(),
             logo: None,
@@ -136,7 +136,7 @@ impl Theme {
 
     /// The colours around the content, for browsers that prefer light pages and for those that prefer dark ones.
     pub fn theme_colours(&self) -> [(&'static str, String); 2] {
-        self.rules.pages.palette().pages()
+        self.rules.pages.page_colours()
     }
 
     /// The links below every page, each with its message.
@@ -243,7 +243,7 @@ impl ThemeRules {
     /// The first letter of the service's name in its colour. A letter needs no escape.
     fn sign(&self) -> Asset {
         let letter = monogram(self.name());
-        let colour = self.pages.palette().sign();
+        let colour = self.pages.sign_colour();
         let svg = format!(
             "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 48 48'><rect width='48' height='48' rx='12' \
              fill='{colour}'/><text x='24' y='34' text-anchor='middle' font-family='sans-serif' font-size='28' \

@@ -1,13 +1,12 @@
 //! The settings of pages and of responses.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use serde_json::json;
 use unic_langid::LanguageIdentifier;
 
 use crate::{
     base::settings::{deserialize_text, section, texts},
-    provider::theme::colour::{Colour, Palette},
     wire::url::web_page::WebUrl,
 };
 
@@ -57,15 +56,25 @@ section! {
     }
 }
 
-impl PagesSettings {
-    /// The colours.
-    pub const fn palette(&self) -> Palette {
-        Palette {
-            accent: self.accent,
-            accent_dark: self.accent_dark,
-            background: self.background,
-            background_dark: self.background_dark,
-        }
+/// A colour of sRGB: red, green, blue. Prints as `#1f4fd8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Colour(pub [u8; 3]);
+
+impl fmt::Display for Colour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [red, green, blue] = self.0;
+        write!(f, "#{red:02x}{green:02x}{blue:02x}")
+    }
+}
+
+impl Colour {
+    /// Reads `#1f4fd8`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('#')?;
+        let is_six = digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u32::from_str_radix(digits, 16).ok().filter(|_| is_six)?;
+        let [_, red, green, blue] = number.to_be_bytes();
+        Some(Self([red, green, blue]))
     }
 }
 

@@ -9,7 +9,10 @@ use crate::{
             consent::{Asking, ConsentPage},
         },
         respond::OwnResponse,
-        theme::{Theme, frame::Frame},
+        theme::{
+            Theme,
+            frame::{Frame, language_name},
+        },
     },
     records::values::record::{Callback, Consumer, User},
 };
@@ -21,11 +24,7 @@ impl Pages {
     /// The tags and the names of the languages of the pages.
     pub fn languages(&self) -> Vec<(String, String)> {
         let all = self.rules.theme.languages.all();
-        let named = all.map(|texts| {
-            let name = texts.in_this_language("language-name", None);
-            let tag = texts.tag().to_owned();
-            (tag.clone(), name.map_or(tag, |name| name.into_owned()))
-        });
+        let named = all.map(|texts| (texts.tag().to_owned(), language_name(texts).into_owned()));
         named.collect()
     }
 
