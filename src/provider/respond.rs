@@ -7,7 +7,6 @@ pub mod facts;
 mod faults;
 mod format;
 mod launch;
-mod launch_page;
 pub mod mistake;
 mod next_step;
 mod own_response;

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use super::{
     challenge::{Schemes, challenges},
     duration::in_words,
-    launch_page::{LaunchPage, what_to_do},
     own_response::{FORM, OwnResponse, form},
 };
 use crate::{
@@ -156,7 +155,10 @@ pub(super) fn render(
             };
             let page = LaunchPage {
                 frame,
-                text: what_to_do(status),
+                text: match status {
+                    408 | 429 | 500.. => "launch-busy",
+                    _ => "launch-text",
+                },
                 request_id,
                 members: &members,
                 docs,
@@ -332,6 +334,21 @@ struct ErrorPage<'a> {
     retry: Option<&'a str>,
     /// The id by which an operator finds the request in the log; it may be empty.
     request_id: &'a str,
+}
+
+/// The page for a user whose launch failed; askama escapes the values in it.
+#[derive(Template)]
+#[template(path = "launch.html")]
+struct LaunchPage<'a> {
+    frame: Frame<'a>,
+    /// The message that says what to do.
+    text: &'static str,
+    /// The id by which an operator finds the request in the log.
+    request_id: &'a str,
+    /// The members of the problem, for the administrator of the platform.
+    members: &'a [(&'static str, &'a str)],
+    /// The documentation of the code.
+    docs: Option<String>,
 }
 
 /// The message for a user that is the heading, where the status says everything. The message of the text has `-text`
