@@ -4,7 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 
-use super::{parts::time, routes};
+use super::{
+    parts::{Moment, time},
+    routes,
+};
 use crate::{
     base::clock::UnixTime,
     operator::{
@@ -50,6 +53,14 @@ pub(super) struct ConsoleFrame<'a> {
 }
 
 impl ConsoleFrame<'_> {
+    /// A time as the page shows it.
+    pub(super) const fn moment(&self, time: &UnixTime) -> Moment {
+        Moment {
+            time: *time,
+            now: self.shell.now,
+        }
+    }
+
     #[expect(clippy::unused_self, reason = "templates reach it by their frame")]
     pub(super) fn theme(&self) -> &'static Theme {
         &THEME

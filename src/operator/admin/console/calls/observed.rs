@@ -37,12 +37,6 @@ pub(crate) struct Breakage {
     pub(crate) since: Option<UnixTime>,
 }
 
-/// A consumer that may be broken, or not: it has not called.
-pub(crate) struct SilentConsumer {
-    pub(crate) consumer: Named,
-    pub(crate) last_call: Option<Moment>,
-}
-
 /// The time of which calls are counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Period {
@@ -115,7 +109,7 @@ impl ConsoleRequest<'_> {
     pub(crate) async fn silent(
         &self,
         since: Option<UnixTime>,
-    ) -> Result<(Vec<SilentConsumer>, bool)> {
+    ) -> Result<(Vec<(Named, Option<Moment>)>, bool)> {
         /// The most that are shown.
         const MOST: usize = 20;
 
@@ -138,12 +132,12 @@ impl ConsoleRequest<'_> {
             shared.metrics.accepted_of(key) <= charts.accepted_before(key)
                 && newest.is_none_or(|call| since.is_some_and(|since| call.time <= since))
         });
-        let silent = silent.map(|(consumer, view)| SilentConsumer {
-            consumer: Named::with_contact(consumer),
-            last_call: last_use(view).map(|last| self.moment(last)),
+        let silent = silent.map(|(consumer, view)| {
+            let last_call = last_use(view).map(|last| self.moment(last));
+            (Named::with_contact(consumer), last_call)
         });
         let mut silent = Vec::from_iter(silent);
-        silent.sort_by_key(|one| Reverse(one.last_call.map(|last| last.time)));
+        silent.sort_by_key(|(_, last_call)| Reverse(last_call.map(|last| last.time)));
         let is_all = is_whole && silent.len() <= MOST;
         silent.truncate(MOST);
         Ok((silent, is_all))

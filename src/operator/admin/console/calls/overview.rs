@@ -8,7 +8,7 @@ use strum::VariantArray as _;
 
 use super::{
     minute::{Tiles, alarm, failures},
-    observed::{Breakage, Period, SilentConsumer, has_registered_consumer, reasons_of_others},
+    observed::{Breakage, Period, has_registered_consumer, reasons_of_others},
     reasons::{CountedSince, RejectedConsumer},
 };
 use crate::{
@@ -66,27 +66,17 @@ struct OverviewPage<'a> {
     problems: Vec<(&'static str, String)>,
     /// Many calls of the last minute were rejected.
     alarm: Option<String>,
-    /// The number of consumers that need attention.
-    consumers: usize,
-    consumers_text: String,
-    /// The number of those that are not shown.
-    more: usize,
+    needs: Needs,
     tiles: Tiles,
     in_flight: Number,
     concurrent: Number,
     connections: Number,
-    /// Captions, what the numbers count, and the reasons.
-    tables: Vec<(&'static str, &'static str, Vec<RejectedConsumer>)>,
     reasons_have_consumers: bool,
-    /// The number of consumers whose calls were rejected and for whom nothing is left to do.
-    settled: usize,
     /// What enforcing would break, where signatures are only observed.
     breakage: Option<Breakage>,
-    /// The first consumers that have not called since, and whether they are all.
-    silent: Vec<SilentConsumer>,
+    /// The first consumers that have not called since, each with its last call, and whether they are all.
+    silent: Vec<(Named, Option<Moment>)>,
     silent_are_all: bool,
-    /// The calls of it that are in no row.
-    hidden_calls: Option<String>,
     graces: Vec<Grace>,
     /// The consumers that users ask for, each with its state and the time.
     asked: Vec<(Named, Vec<Tag>, Moment)>,
@@ -101,17 +91,16 @@ struct OverviewPage<'a> {
 
 /// The consumers whose calls are rejected.
 struct Needs {
-    /// Where signatures are only observed, the first senders of the calls of the last 24 hours that enforcing would reject.
-    observed: Vec<RejectedConsumer>,
-    /// The number of such calls of other senders.
-    hidden_calls: u64,
-    /// The first of the other consumers that need attention.
-    shown: Vec<RejectedConsumer>,
-    /// The number of those that are not shown.
+    /// Captions, what the numbers count, and the reasons: where signatures are only observed, of the first senders of the calls
+    /// of the last 24 hours that enforcing would reject; then of the first of the other consumers that need attention.
+    tables: Vec<(&'static str, &'static str, Vec<RejectedConsumer>)>,
+    /// The calls that enforcing would reject and that are in no row.
+    hidden_calls: Option<String>,
+    /// The number of the other consumers that need attention and are not shown.
     more: usize,
     /// The number of all consumers that need attention.
     consumers: usize,
-    /// The number of those that need none, and are not shown.
+    /// The number of consumers whose calls were rejected and for whom nothing is left to do.
     settled: usize,
 }
 
@@ -146,14 +135,11 @@ impl ConsoleRequest<'_> {
         drop(live);
         let breakage = self.breakage();
         let since = breakage.as_ref().and_then(|it| it.since);
-        let needs = self.needs(enforces, since).await?;
         let (silent, silent_are_all) = match enforces {
             true => (Vec::new(), true),
             false => self.silent(since).await?,
         };
         let period = breakage.as_ref().map_or(Period::Day, |it| it.period);
-        let hidden_calls =
-            (needs.hidden_calls > 0).then(|| counted(needs.hidden_calls, "more call"));
         let (span, samples, heading, other) = match self.field("span") == "day" {
             true => {
                 let quarters = console.charts.quarters(&counts, self.now);
@@ -183,12 +169,7 @@ impl ConsoleRequest<'_> {
             version: env!("CARGO_PKG_VERSION"),
             problems,
             alarm: alarm(&minutes),
-            consumers: needs.consumers,
-            consumers_text: match needs.consumers {
-                1 => "1 consumer needs attention.".to_owned(),
-                more => format!("{more} consumers need attention."),
-            },
-            more: needs.more,
+            needs: self.needs(enforces, since, period).await?,
             tiles: {
                 let nonces = readiness.nonces.window().entries();
                 Tiles::new(&minutes, enforces, (nonces, readiness.max_nonces))
@@ -197,12 +178,9 @@ impl ConsoleRequest<'_> {
             concurrent: Number(concurrent as u64),
             connections: Number(connections.try_into().unwrap_or_default()),
             reasons_have_consumers: true,
-            settled: needs.settled,
-            tables: needs.tables(enforces, period),
             breakage,
             silent,
             silent_are_all,
-            hidden_calls,
             graces: self.graces().await?,
             asked: self.asked_for().await?,
             heading,
@@ -257,7 +235,12 @@ impl ConsoleRequest<'_> {
 
     /// The consumers whose calls are rejected so that they need attention; where signatures are only observed, also the senders
     /// of the calls that would be.
-    async fn needs(&self, enforces: bool, observed_since: Option<UnixTime>) -> Result<Needs> {
+    async fn needs(
+        &self,
+        enforces: bool,
+        observed_since: Option<UnixTime>,
+        period: Period,
+    ) -> Result<Needs> {
         let mut rejected = self.admin.shared.rejections.reasons(None);
         rejected.retain(|group| {
             // A double click is no mistake of a consumer.
@@ -287,12 +270,25 @@ impl ConsoleRequest<'_> {
         rejected.retain(|group| !is_resolved(group));
         let others = senders(&rejected).len();
         beyond_shown(&mut rejected);
+        let hidden: u64 = hidden.iter().map(|group| group.last_day(self.now)).sum();
+        let observed = self.reasons(&observed, &names, CountedSince::DayOfObserved);
+        let observed = observed.await?;
+        let rejected = self.reasons(&rejected, &names, CountedSince::Start).await?;
+        let of_rejected = match enforces {
+            true => "Consumers whose calls are rejected, in this process",
+            false => {
+                "Consumers whose calls are rejected all the same, such as token calls, or would have been more than 24 h ago, in this process"
+            }
+        };
+        let of_observed = "Who sent them, and what to tell them";
+        let mut tables = vec![
+            (of_observed, period.calls(), observed),
+            (of_rejected, "#calls", rejected),
+        ];
+        tables.retain(|(.., rows)| !rows.is_empty());
         Ok(Needs {
-            observed: self
-                .reasons(&observed, &names, CountedSince::DayOfObserved)
-                .await?,
-            hidden_calls: hidden.iter().map(|group| group.last_day(self.now)).sum(),
-            shown: self.reasons(&rejected, &names, CountedSince::Start).await?,
+            tables,
+            hidden_calls: (hidden > 0).then(|| counted(hidden, "more call")),
             more: others.saturating_sub(SHOWN),
             consumers,
             settled: all - others,
@@ -329,29 +325,6 @@ impl ConsoleRequest<'_> {
         let store = &self.backend.manage.store;
         let consumers = store.consumers_in_grace(self.now, LISTED).await?;
         Ok(consumers.iter().filter_map(|it| self.grace(it)).collect())
-    }
-}
-
-impl Needs {
-    /// The tables of the overview: a caption, the head of the column of numbers, and the reasons.
-    fn tables(
-        self,
-        enforces: bool,
-        period: Period,
-    ) -> Vec<(&'static str, &'static str, Vec<RejectedConsumer>)> {
-        let rejected = match enforces {
-            true => "Consumers whose calls are rejected, in this process",
-            false => {
-                "Consumers whose calls are rejected all the same, such as token calls, or would have been more than 24 h ago, in this process"
-            }
-        };
-        let observed = "Who sent them, and what to tell them";
-        let mut tables = vec![
-            (observed, period.calls(), self.observed),
-            (rejected, "#calls", self.shown),
-        ];
-        tables.retain(|(.., rows)| !rows.is_empty());
-        tables
     }
 }
 

@@ -144,14 +144,11 @@ impl ConsoleRequest<'_> {
             facts.truncate(2);
             snippets.clear();
         }
+        let back = path("/consumer", &[("key", key)]);
         let page = HandoverPage {
-            frame: self.shell.frame(title),
-            shown: "secret",
-            whom: "For its developer",
-            facts,
             snippets,
             call: Some(call),
-            back: path("/consumer", &[("key", key)]),
+            ..self.once(title, ["secret", "For its developer"], facts, back)
         };
         show(200, &page)
     }
@@ -202,7 +199,8 @@ impl ConsoleRequest<'_> {
             ("Valid until", time(until)),
         ];
         let back = path("/consumer", &[("key", consumer.key.as_str())]);
-        self.show_once(title, ["link", "For its developer"], facts, back)
+        let page = self.once(title, ["link", "For its developer"], facts, back);
+        show(200, &page)
     }
 
     pub(crate) fn hand_over_password(&self, user: &User, password: &Secret) -> OwnResponse {
@@ -210,17 +208,19 @@ impl ConsoleRequest<'_> {
         let password = password.expose_text().to_string();
         let facts = vec![("Login name", user.name.clone()), ("Password", password)];
         let back = path("/user", &[("id", user.id.as_str())]);
-        self.show_once(title, ["password", "For the user"], facts, back)
+        let page = self.once(title, ["password", "For the user"], facts, back);
+        show(200, &page)
     }
 
-    fn show_once(
+    /// The page that shows these facts, of which one is `shown` only once.
+    fn once(
         &self,
         title: String,
         [shown, whom]: [&'static str; 2],
         facts: Vec<(&'static str, String)>,
         back: String,
-    ) -> OwnResponse {
-        let page = HandoverPage {
+    ) -> HandoverPage<'_> {
+        HandoverPage {
             frame: self.shell.frame(title),
             shown,
             whom,
@@ -228,7 +228,6 @@ impl ConsoleRequest<'_> {
             snippets: Vec::new(),
             call: None,
             back,
-        };
-        show(200, &page)
+        }
     }
 }

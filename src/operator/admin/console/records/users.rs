@@ -1,7 +1,5 @@
 //! Users: the list, one user, and what can be done with an account.
 
-use std::net::IpAddr;
-
 use askama::Template;
 
 use super::tokens::TokenRow;
@@ -60,20 +58,13 @@ struct UserPage<'a> {
     /// `?id=` of this user.
     query: String,
     sessions_text: String,
-    sessions: Vec<SessionRow>,
+    /// The newest ones.
+    sessions: &'a [Session],
     tokens: Vec<TokenRow>,
     tokens_of: &'static str,
     /// `?user=` with the id.
     of: String,
     revoke_all: String,
-}
-
-struct SessionRow {
-    begun: Moment,
-    ends: Moment,
-    address: IpAddr,
-    browser: String,
-    system: String,
 }
 
 impl ConsoleRequest<'_> {
@@ -124,16 +115,6 @@ impl ConsoleRequest<'_> {
             let text = Some(field.text(&members)).filter(|text| !text.is_empty());
             (field.label, text.unwrap_or_else(|| "–".to_owned()))
         });
-        let row = |session: &Session| {
-            let text = |text: &Option<String>| text.as_deref().unwrap_or("–").to_owned();
-            SessionRow {
-                begun: self.moment(session.created_at),
-                ends: self.moment(session.expires_at),
-                address: session.address,
-                browser: text(&session.browser),
-                system: text(&session.system),
-            }
-        };
         let store = &self.backend.manage.store;
         let open = store.sessions_of(&user.id, self.now).await?;
         let throttle = &self.backend.throttle;
@@ -151,7 +132,7 @@ impl ConsoleRequest<'_> {
             pauses: pauses.map(|it| (counted(it.addresses, "address"), self.moment(it.until))),
             query: path("", &[("id", id)]),
             sessions_text: counted(open.len() as u64, "open session") + ", the newest first",
-            sessions: open.iter().take(SESSIONS).map(row).collect(),
+            sessions: &open[..open.len().min(SESSIONS)],
             tokens: self.some_tokens(TokenFilter::for_user(&user.id)).await?,
             tokens_of: "user",
             of: path("", &[("user", id)]),
