@@ -139,14 +139,7 @@ fn json_text(status: u16, text: impl Into<bytes::Bytes>) -> OwnResponse {
 
 /// The response to a change that leaves nothing to show.
 fn no_content() -> OwnResponse {
-    OwnResponse {
-        status: 204,
-        fields: Vec::new(),
-        body: bytes::Bytes::new(),
-        verdict: Verdict::Page,
-        account: None,
-    }
-    .never_stored()
+    OwnResponse::empty(204, Verdict::Page).never_stored()
 }
 
 /// The URL of a record.

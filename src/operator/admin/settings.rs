@@ -43,14 +43,9 @@ impl AdminSettings {
     /// # Errors
     /// The file.
     pub fn any_token(&self) -> Result<Option<Secret>, TokenFileError> {
-        let Some(write) = &self.token_file else {
-            return Ok(None);
-        };
-        let (key, path) = match &self.read_token_file {
-            Some(read) => ("admin.read_token_file", read),
-            None => ("admin.token_file", write),
-        };
-        Tokens::first(key, path).map(Some)
+        let is_on = self.token_file.is_some();
+        let file = self.token_files().filter(|_| is_on).last();
+        file.map(|(key, path)| Tokens::first(key, path)).transpose()
     }
 
     /// The files of the tokens, with their keys.
