@@ -44,10 +44,7 @@ use crate::{
 const UNKNOWN_KEY: &str = "no-consumer-of-countersign";
 
 /// Looks records up in the application.
-pub struct Lookup(Arc<Endpoint>);
-
-/// The application.
-struct Endpoint {
+pub struct Lookup {
     service: Arc<SharedService>,
     /// As the configuration has it.
     url: String,
@@ -180,42 +177,42 @@ impl Lookup {
         ];
         let target = remote_service(&url.server, &files, keys)?;
         let service = SharedService::new(target, url.path.clone(), settings.timeout);
-        Ok(Some(Self(Arc::new(Endpoint {
+        Ok(Some(Self {
             service: Arc::new(service),
             url: url.to_string(),
             authorization: authorization(secret_file)?,
             // Until it has answered once.
             failing: Mutex::new(Some("it was not asked yet".to_owned())),
             other_is_logged: Default::default(),
-        }))))
+        }))
     }
 
     /// The URL.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.0.url
+        &self.url
     }
 
     /// The cause, while the application fails; it is asked again then.
     pub async fn trouble(&self) -> Option<String> {
-        let is_failing = self.0.failing.lock().is_some();
+        let is_failing = self.failing.lock().is_some();
         if is_failing {
-            let _ = self.0.ask(&Asked::consumer(UNKNOWN_KEY), true).await;
+            let _ = self.ask(&Asked::consumer(UNKNOWN_KEY), true).await;
         }
-        self.0.failing.lock().clone()
+        self.failing.lock().clone()
     }
 
-    /// Asks for a key that no consumer has. Returns what is unwise about the endpoint.
+    /// Asks for a key that no consumer has. Returns what is unwise about the self.
     ///
     /// # Errors
     /// [`LookupError::Fails`]
     pub async fn check(&self) -> Result<Option<String>, LookupError> {
-        let (endpoint, asked) = (&self.0, Asked::consumer(UNKNOWN_KEY));
+        let asked = Asked::consumer(UNKNOWN_KEY);
         let fails = |problem| LookupError::Fails {
-            url: endpoint.url.clone(),
+            url: self.url.clone(),
             problem,
         };
-        let found = endpoint.ask(&asked, true).await;
+        let found = self.ask(&asked, true).await;
         if found.map_err(|fault| fails(causes(&fault)))?.is_some() {
             let problem = format!(
                 "has a record for {UNKNOWN_KEY:?}, a key that no consumer has: respond 404"
@@ -223,7 +220,7 @@ impl Lookup {
             return Err(fails(problem));
         }
         let wrong = HeaderValue::from_static("Bearer wrong");
-        let asking = endpoint.send(&asked, &wrong, true);
+        let asking = self.send(&asked, &wrong, true);
         let response = asking.await.map_err(LookupFault::from);
         let (status, _) = response.map_err(|fault| fails(causes(&fault)))?;
         let is_rejected = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
@@ -231,15 +228,15 @@ impl Lookup {
             format!(
                 "store.lookup.url: {} responds {status} to a wrong secret: it is the URL of something else, or it gives \
                  secrets to everybody; let it respond 401",
-                endpoint.url
+                self.url
             )
         }))
     }
 
     async fn find(&self, asked: &Asked<'_>, is_refresh: bool) -> Result<Option<Record>> {
-        let found = self.0.ask(asked, is_refresh).await;
+        let found = self.ask(asked, is_refresh).await;
         let record = found.and_then(|found| match found {
-            Some(members) => self.0.record(asked, members),
+            Some(members) => self.record(asked, members),
             None => Ok(None),
         });
         record.map_err(|fault| {
@@ -249,48 +246,7 @@ impl Lookup {
             StoreError::External(Arc::new(ExternalFault("store.lookup.url", fault.into())))
         })
     }
-}
 
-#[async_trait]
-impl ExternalRecords for Lookup {
-    async fn consumer(&self, key: &ConsumerKey, is_refresh: bool) -> Result<Option<Consumer>> {
-        let found = self
-            .find(&Asked::consumer(key.as_str()), is_refresh)
-            .await?;
-        Ok(found.and_then(|record| match record {
-            Record::Consumer(consumer) => Some(consumer),
-            _ => None,
-        }))
-    }
-
-    async fn access_token(
-        &self,
-        token: &str,
-        consumer: Option<&ConsumerKey>,
-        is_refresh: bool,
-    ) -> Result<Option<AccessToken>> {
-        let found = self
-            .find(&Asked::token(token, consumer), is_refresh)
-            .await?;
-        let token = found.and_then(|record| match record {
-            Record::AccessToken(token) => Some(token),
-            _ => None,
-        });
-        if let (Some(token), Some(consumer)) = (&token, consumer)
-            && token.consumer != *consumer
-            && !self.0.other_is_logged[1].swap(true, Relaxed)
-        {
-            let (name, of) = (RedactedToken(&token.token), &token.consumer);
-            tracing::warn!(
-                %name, %of, %consumer,
-                "a token of store.lookup.url is of another consumer than the call; write the consumer's key, not a number of a row (logged once)"
-            );
-        }
-        Ok(token)
-    }
-}
-
-impl Endpoint {
     /// The status and the body of the response.
     async fn send(
         &self,
@@ -389,6 +345,45 @@ impl Endpoint {
         };
         let (record, _) = export_line::record(members, &defaults).map_err(invalid)?;
         Ok(Some(record))
+    }
+}
+
+#[async_trait]
+impl ExternalRecords for Lookup {
+    async fn consumer(&self, key: &ConsumerKey, is_refresh: bool) -> Result<Option<Consumer>> {
+        let found = self
+            .find(&Asked::consumer(key.as_str()), is_refresh)
+            .await?;
+        Ok(found.and_then(|record| match record {
+            Record::Consumer(consumer) => Some(consumer),
+            _ => None,
+        }))
+    }
+
+    async fn access_token(
+        &self,
+        token: &str,
+        consumer: Option<&ConsumerKey>,
+        is_refresh: bool,
+    ) -> Result<Option<AccessToken>> {
+        let found = self
+            .find(&Asked::token(token, consumer), is_refresh)
+            .await?;
+        let token = found.and_then(|record| match record {
+            Record::AccessToken(token) => Some(token),
+            _ => None,
+        });
+        if let (Some(token), Some(consumer)) = (&token, consumer)
+            && token.consumer != *consumer
+            && !self.other_is_logged[1].swap(true, Relaxed)
+        {
+            let (name, of) = (RedactedToken(&token.token), &token.consumer);
+            tracing::warn!(
+                %name, %of, %consumer,
+                "a token of store.lookup.url is of another consumer than the call; write the consumer's key, not a number of a row (logged once)"
+            );
+        }
+        Ok(token)
     }
 }
 
