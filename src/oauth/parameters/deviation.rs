@@ -1,8 +1,6 @@
 //! Deviations from RFC 5849 that consumers in the field cannot be cured of. None is accepted unless the consumer's record
 //! names it.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 use thiserror::Error;
@@ -18,11 +16,16 @@ use thiserror::Error;
     Serialize,
     Deserialize,
     strum::Display,
+    strum::EnumString,
     strum::IntoStaticStr,
     strum::VariantArray,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
+#[strum(
+    serialize_all = "snake_case",
+    parse_err_ty = UnknownDeviation,
+    parse_err_fn = unknown
+)]
 pub enum Deviation {
     /// The request token call has no `oauth_callback` (§2.1 demands it): the only registered callback stands in.
     CallbackAbsent,
@@ -33,17 +36,20 @@ pub enum Deviation {
     /// The consumer secret is empty: PLAINTEXT with an access token, under TLS, proves the token alone (§3.4.4).
     EmptySecret,
     /// The values of protocol parameters are percent-encoded once in the base string, not twice (§3.4.1.3.2).
+    /// Records and commands may have the name that it had while it was for the body hash alone.
     #[serde(alias = "hash_unencoded")]
+    #[strum(to_string = "values_unencoded", serialize = "hash_unencoded")]
     ValuesUnencoded,
 }
-
-/// The name that [`Deviation::ValuesUnencoded`] had while it was for the body hash alone; records and commands may have it.
-const HASH_UNENCODED: &str = "hash_unencoded";
 
 /// A text names no [`Deviation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it is not one of {}", Deviation::ALL.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", "))]
 pub struct UnknownDeviation;
+
+fn unknown(_: &str) -> UnknownDeviation {
+    UnknownDeviation
+}
 
 impl Deviation {
     /// All of them.
@@ -56,18 +62,6 @@ impl Deviation {
 
     const fn bit(self) -> u8 {
         1 << self as u8
-    }
-}
-
-impl FromStr for Deviation {
-    type Err = UnknownDeviation;
-
-    fn from_str(text: &str) -> Result<Self, UnknownDeviation> {
-        if text == HASH_UNENCODED {
-            return Ok(Self::ValuesUnencoded);
-        }
-        let mut all = Self::ALL.iter().copied();
-        all.find(|it| it.as_str() == text).ok_or(UnknownDeviation)
     }
 }
 
@@ -142,9 +136,9 @@ mod tests {
             assert_eq!(serde_json::from_str::<Deviation>(&json).unwrap(), deviation);
         }
         let earlier = Deviation::ValuesUnencoded;
-        assert_eq!(HASH_UNENCODED.parse(), Ok(earlier));
-        let json = format!("\"{HASH_UNENCODED}\"");
-        assert_eq!(serde_json::from_str::<Deviation>(&json).unwrap(), earlier);
+        assert_eq!("hash_unencoded".parse(), Ok(earlier));
+        let json = r#""hash_unencoded""#;
+        assert_eq!(serde_json::from_str::<Deviation>(json).unwrap(), earlier);
         assert_eq!("other".parse::<Deviation>(), Err(UnknownDeviation));
     }
 }
