@@ -21,7 +21,7 @@ use crate::{
         login::{PasswordPool, pool::PoolError},
         pages::developer::{Checked, ChecksSignatures, Unchecked},
     },
-    records::{store::Store, values::StoreError},
+    records::store::Store,
     request::verify::Purpose,
 };
 
@@ -35,16 +35,6 @@ pub struct Explained {
     pub is_accepted: bool,
     /// Its operation, and whether it has the permission.
     pub permission: Option<String>,
-}
-
-/// The reason why a request was not explained.
-pub enum Unexplained {
-    /// It cannot be read; the reason.
-    Request(String),
-    /// The store fails.
-    Store(StoreError),
-    /// It cannot be examined now.
-    Pool(PoolError),
 }
 
 /// Explains requests.
@@ -65,8 +55,8 @@ impl Explainer<'_> {
     /// Explains a request.
     ///
     /// # Errors
-    /// [`Unexplained`]
-    pub async fn explain(&self, message: RequestText) -> Result<Explained, Unexplained> {
+    /// [`Unchecked`]
+    pub async fn explain(&self, message: RequestText) -> Result<Explained, Unchecked> {
         let known = self.known(&message).await?;
         let is_developer = self.address.is_some();
         let named = known.as_ref().ok().filter(|known| known.has_token());
@@ -95,8 +85,8 @@ impl Explainer<'_> {
                 view: explanation.view(),
             })
         });
-        let explained = explained.await.map_err(Unexplained::Pool)?;
-        explained.ok_or_else(|| Unexplained::Request("this is not a request".to_owned()))
+        let explained = explained.await.map_err(Unchecked::Pool)?;
+        explained.ok_or_else(|| Unchecked::Unreadable("this is not a request".to_owned()))
     }
 
     /// The secrets of what the request names, or the reason why there are none. For a developer a token that is unknown has
@@ -104,9 +94,9 @@ impl Explainer<'_> {
     async fn known(
         &self,
         message: &RequestText,
-    ) -> Result<Result<KnownSecrets, String>, Unexplained> {
+    ) -> Result<Result<KnownSecrets, String>, Unchecked> {
         let request = message.request();
-        let request = request.map_err(|error| Unexplained::Request(error.to_string()))?;
+        let request = request.map_err(|error| Unchecked::Unreadable(error.to_string()))?;
         let reading = Reading::new(&request);
         let Some(mut asked) = reading.asked() else {
             return Ok(Err(String::new()));
@@ -127,7 +117,7 @@ impl Explainer<'_> {
         }
         match known {
             Ok(known) => Ok(Ok(known)),
-            Err(FindError::Store(error)) => Err(Unexplained::Store(error)),
+            Err(FindError::Store(error)) => Err(Unchecked::Store(error)),
             Err(FindError::Consumer) => Ok(Err(
                 "consumer_key_unknown: no consumer has this key".to_owned()
             )),
@@ -139,8 +129,8 @@ impl Explainer<'_> {
     }
 }
 
-fn without_token(known: KnownSecrets) -> Result<KnownSecrets, Unexplained> {
-    let failed = |NoRandomness| Unexplained::Pool(PoolError::Failed);
+fn without_token(known: KnownSecrets) -> Result<KnownSecrets, Unchecked> {
+    let failed = |NoRandomness| Unchecked::Pool(PoolError::Failed);
     known.with_unknown_token().map_err(failed)
 }
 
@@ -163,7 +153,7 @@ impl ChecksSignatures for DeveloperCheck {
         consumer: &ConsumerKey,
         request: &str,
         address: IpAddr,
-    ) -> Result<Checked, Unchecked> {
+    ) -> Result<Option<Checked>, Unchecked> {
         let explainer = Explainer {
             store: &self.store,
             rules: &self.rules,
@@ -173,20 +163,16 @@ impl ChecksSignatures for DeveloperCheck {
         };
         let message = pasted::parse(request).map_err(Unchecked::Unreadable)?;
         if names_another(&message, consumer) {
-            return Err(Unchecked::OtherConsumer);
+            return Ok(None);
         }
-        match explainer.explain(message).await {
-            Ok(explained) => Ok(Checked {
-                is_right: explained.is_accepted,
-                diagnosis: explained.view.diagnosis,
-                right: explained.view.base_string,
-                signed: explained.signed,
-                previous_secret_until: explained.view.previous_secret_until,
-            }),
-            Err(Unexplained::Request(problem)) => Err(Unchecked::Unreadable(problem)),
-            Err(Unexplained::Store(error)) => Err(Unchecked::Store(error)),
-            Err(Unexplained::Pool(_)) => Err(Unchecked::Busy),
-        }
+        let explained = explainer.explain(message).await?;
+        Ok(Some(Checked {
+            is_right: explained.is_accepted,
+            diagnosis: explained.view.diagnosis,
+            right: explained.view.base_string,
+            signed: explained.signed,
+            previous_secret_until: explained.view.previous_secret_until,
+        }))
     }
 
     fn rebuilt(&self, base_string: &str) -> Result<String, String> {

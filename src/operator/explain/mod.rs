@@ -13,7 +13,7 @@ mod withheld;
 use serde::Serialize;
 
 pub use self::{
-    apart::{DeveloperCheck, Explained, Explainer, Unexplained},
+    apart::{DeveloperCheck, Explained, Explainer},
     examine::Examined,
     find::{FindError, Rules, find},
     mask::Mask,

@@ -20,7 +20,7 @@ use crate::{
     },
     oauth::compare::{Parts, marked},
     provider::{
-        login::throttle::Throttle,
+        login::{pool::PoolError, throttle::Throttle},
         pages::{
             browser::cookies,
             form::csrf::{self, FormPurpose},
@@ -39,7 +39,7 @@ pub const PARAMETER: &str = "link";
 /// Checks a request that the developer of a consumer pasted, with the secrets of that consumer alone.
 #[async_trait(?Send)]
 pub trait ChecksSignatures: Send + Sync + 'static {
-    /// Checks a request of this consumer, for a caller at an address. It reads nothing of another consumer.
+    /// Checks a request of this consumer, for a caller at an address; `None`: it names another one, of which nothing is read.
     ///
     /// # Cancel safety
     /// It changes nothing.
@@ -48,7 +48,7 @@ pub trait ChecksSignatures: Send + Sync + 'static {
         consumer: &ConsumerKey,
         request: &str,
         address: IpAddr,
-    ) -> Result<Checked, Unchecked>;
+    ) -> Result<Option<Checked>, Unchecked>;
 
     /// The base string of the request that a base string describes. It needs no secret.
     ///
@@ -75,10 +75,8 @@ pub struct Checked {
 pub enum Unchecked {
     /// It cannot be read; why, in English.
     Unreadable(String),
-    /// It names another consumer.
-    OtherConsumer,
-    /// Too many are checked at once.
-    Busy,
+    /// It cannot be examined now.
+    Pool(PoolError),
     /// The store fails.
     Store(StoreError),
 }
@@ -300,17 +298,20 @@ fn compared(rebuilt: Result<String, String>, signed: &str) -> Finding {
 }
 
 /// The finding about a request; `signed` is the base string that its library signed, or empty.
-fn examined(checked: Result<Checked, Unchecked>, signed: &str) -> Result<Finding, StoreError> {
+fn examined(
+    checked: Result<Option<Checked>, Unchecked>,
+    signed: &str,
+) -> Result<Finding, StoreError> {
     let checked = match checked {
-        Ok(checked) => checked,
+        Ok(Some(checked)) => checked,
+        Ok(None) => return Ok(Finding::new("bad", "developer-check-other")),
         Err(Unchecked::Unreadable(problem)) => {
             return Ok(Finding {
                 details: Some(sentence(&problem)),
                 ..Finding::new("bad", "developer-check-unreadable")
             });
         }
-        Err(Unchecked::OtherConsumer) => return Ok(Finding::new("bad", "developer-check-other")),
-        Err(Unchecked::Busy) => return Ok(Finding::new("bad", "developer-check-busy")),
+        Err(Unchecked::Pool(_)) => return Ok(Finding::new("bad", "developer-check-busy")),
         Err(Unchecked::Store(error)) => return Err(error),
     };
     let given = (!signed.is_empty()).then(|| signed.to_owned());

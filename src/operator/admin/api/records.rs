@@ -19,12 +19,13 @@ use crate::{
         text::names::{ConsumerKey, Permission, UserId},
     },
     operator::{
-        explain::{Unexplained, pasted},
+        explain::pasted,
         manage::{InvalidInput, ManageError, new_user, view},
         reasons,
     },
     provider::{
         issue::registration::{self, InvalidText},
+        pages::developer::Unchecked,
         respond::OwnResponse,
     },
     records::values::{
@@ -554,9 +555,9 @@ impl Call<'_> {
         let message = pasted::http(&request).map_err(invalid)?;
         match self.admin.explainer(self.backend).explain(message).await {
             Ok(explained) => Ok(json_response(200, explained.view)),
-            Err(Unexplained::Request(problem)) => Err(invalid(problem).into()),
-            Err(Unexplained::Store(error)) => Err(error.into()),
-            Err(Unexplained::Pool(error)) => Err(error.into()),
+            Err(Unchecked::Unreadable(problem)) => Err(invalid(problem).into()),
+            Err(Unchecked::Store(error)) => Err(error.into()),
+            Err(Unchecked::Pool(error)) => Err(error.into()),
         }
     }
 }

@@ -10,9 +10,9 @@ use crate::{
             page::{ConsoleFrame, InputField, InputKind, show},
             parts::time,
         },
-        explain::{Explained, Unexplained, pasted},
+        explain::{Explained, pasted},
     },
-    provider::respond::OwnResponse,
+    provider::{pages::developer::Unchecked, respond::OwnResponse},
 };
 
 #[derive(Template)]
@@ -92,9 +92,9 @@ impl ConsoleRequest<'_> {
         };
         let explained = match self.admin.explainer(self.backend).explain(message).await {
             Ok(explained) => explained,
-            Err(Unexplained::Request(problem)) => return Ok(Err(problem)),
-            Err(Unexplained::Store(error)) => return Err(error.into()),
-            Err(Unexplained::Pool(_)) => return Err(Rejected::Busy),
+            Err(Unchecked::Unreadable(problem)) => return Ok(Err(problem)),
+            Err(Unchecked::Store(error)) => return Err(error.into()),
+            Err(Unchecked::Pool(_)) => return Err(Rejected::Busy),
         };
         Ok(Ok(findings(explained, signed)))
     }
