@@ -22,7 +22,7 @@ use std::{
 
 use serde_json::json;
 
-use self::rows::{Mapping, mapping};
+use self::rows::CsvArgs;
 use super::context::{
     About as _, CommandError, Confirmation, Context, Output, RecordArgs, StoreArgs,
 };
@@ -148,22 +148,8 @@ pub struct ExportArgs {
 pub struct ImportArgs {
     /// The file, as JSON Lines or with --csv as CSV; - for standard input
     file: PathBuf,
-    /// The file is CSV with a header, and each row is one of these
-    #[arg(long, value_name = "KIND", value_parser = ["consumer", "user", "token"])]
-    csv: Option<String>,
-    /// The column that holds each member, as in key=consumer_key,secret; other columns are left out [default: every
-    /// column, under its own name]
-    #[arg(long, value_name = "MEMBER=COLUMN", value_delimiter = ',', value_parser = mapping, requires = "csv")]
-    map: Vec<Mapping>,
-    /// The character between the cells of CSV; \t for a tab
-    #[arg(long, value_name = "C", value_parser = delimiter, default_value = ",", requires = "csv")]
-    delimiter: u8,
-    /// A cell of CSV with this text is left out, as an empty one is; \N for MySQL
-    #[arg(long, value_name = "TEXT", default_value = "", requires = "csv")]
-    null: String,
-    /// The meaning of a backslash in a cell of CSV
-    #[arg(long, value_name = "MEANING", value_enum, requires = "csv")]
-    backslashes: Option<rows::Backslashes>,
+    #[command(flatten)]
+    csv: CsvArgs,
     /// The user of access tokens that name none
     #[arg(long, value_name = "ID")]
     token_user: Option<UserId>,
@@ -186,14 +172,6 @@ pub struct ImportArgs {
     confirmation: Confirmation,
     #[command(flatten)]
     store: RecordArgs,
-}
-
-fn delimiter(text: &str) -> Result<u8, &'static str> {
-    match text.as_bytes() {
-        b"\\t" => Ok(b'\t'),
-        [c] if c.is_ascii() && !b"\"\r\n".contains(c) => Ok(*c),
-        _ => Err("write one ASCII character, or \\t for a tab"),
-    }
 }
 
 impl ExportArgs {

@@ -15,7 +15,6 @@ use super::{
     differences::Differences,
     input::Input,
     next_high_water_mark,
-    rows::Format,
 };
 use crate::{
     base::text::names::ConsumerKey,
@@ -65,7 +64,7 @@ impl ImportArgs {
             skips_invalid: self.skip_invalid,
         };
         let warnings = ImportWarnings::new(declared.map(|entry| entry.name.clone()));
-        let contents = Contents::check(&input, self.format(), defaults, warnings)
+        let contents = Contents::check(&input, self.csv.format(), defaults, warnings)
             .about(format!("{}: cannot be read", input.name))?;
         let is_broken = contents.problems.count > 0;
         if self.prune && !is_broken && !contents.has_consumers() {
@@ -132,19 +131,6 @@ impl ImportArgs {
         }
         Ok(plan.show(imported))
     }
-
-    fn format(&self) -> Format<'_> {
-        match &self.csv {
-            None => Format::Lines,
-            Some(kind) => Format::Csv {
-                kind,
-                map: &self.map,
-                delimiter: self.delimiter,
-                null: &self.null,
-                backslashes: self.backslashes,
-            },
-        }
-    }
 }
 
 /// An import into a store.
@@ -165,7 +151,7 @@ impl Plan<'_> {
         announced: Option<u64>,
     ) -> Result<Import, CommandError> {
         let Self { args, contents, .. } = self;
-        let records = contents.records(self.input, args.format());
+        let records = contents.records(self.input, args.csv.format());
         let differences = RefCell::new(differences);
         let listed = |key: &ConsumerKey| contents.index.contains(&name("consumer", key.as_str()));
         let list = ImportList {
@@ -235,7 +221,7 @@ impl Plan<'_> {
         first: Vec<(usize, String)>,
         mut others: BTreeMap<String, u64>,
     ) -> (Vec<String>, u64) {
-        let format = self.args.format();
+        let format = self.args.csv.format();
         let (mut shown, mut seen) = (0, Alike::default());
         let mut lines = Vec::new();
         for (number, problem) in first {

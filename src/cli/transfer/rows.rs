@@ -27,15 +27,43 @@ use crate::{
 pub(super) enum Format<'a> {
     /// JSON Lines, the first of which is the head.
     Lines,
-    /// CSV with a header, whose rows are records of one `kind`. Without a `map` all its columns are members. A cell that is
-    /// empty or `null` is left out.
-    Csv {
-        kind: &'a str,
-        map: &'a [Mapping],
-        delimiter: u8,
-        null: &'a str,
-        backslashes: Option<Backslashes>,
-    },
+    /// CSV with a header, whose rows are records of this kind.
+    Csv(&'a str, &'a CsvArgs),
+}
+
+/// The options of CSV.
+#[derive(Debug, clap::Args)]
+pub(super) struct CsvArgs {
+    /// The file is CSV with a header, and each row is one of these
+    #[arg(long, value_name = "KIND", value_parser = ["consumer", "user", "token"])]
+    csv: Option<String>,
+    /// The column that holds each member, as in key=consumer_key,secret; other columns are left out [default: every
+    /// column, under its own name]
+    #[arg(long, value_name = "MEMBER=COLUMN", value_delimiter = ',', value_parser = mapping, requires = "csv")]
+    map: Vec<Mapping>,
+    /// The character between the cells of CSV; \t for a tab
+    #[arg(long, value_name = "C", value_parser = delimiter, default_value = ",", requires = "csv")]
+    delimiter: u8,
+    /// A cell of CSV with this text is left out, as an empty one is; \N for MySQL
+    #[arg(long, value_name = "TEXT", default_value = "", requires = "csv")]
+    null: String,
+    /// The meaning of a backslash in a cell of CSV
+    #[arg(long, value_name = "MEANING", value_enum, requires = "csv")]
+    backslashes: Option<Backslashes>,
+}
+
+impl CsvArgs {
+    /// The format of the input.
+    pub(super) fn format(&self) -> Format<'_> {
+        match &self.csv {
+            None => Format::Lines,
+            Some(kind) => Format::Csv(kind, self),
+        }
+    }
+
+    fn has_quotes(&self) -> bool {
+        self.backslashes != Some(Backslashes::Escape)
+    }
 }
 
 /// The meaning of a backslash in CSV.
@@ -52,7 +80,7 @@ impl Format<'_> {
     pub(super) fn unit(self) -> &'static str {
         match self {
             Self::Lines => "line",
-            Self::Csv { .. } => "row",
+            Self::Csv(..) => "row",
         }
     }
 
@@ -60,7 +88,7 @@ impl Format<'_> {
     pub(super) fn place(self, input: &str, number: usize) -> String {
         match self {
             Self::Lines => format!("{input}:{number}"),
-            Self::Csv { .. } => format!("{input}: row {number}"),
+            Self::Csv(..) => format!("{input}: row {number}"),
         }
     }
 }
@@ -84,14 +112,10 @@ impl<'a> Rows<'a> {
                 number: 0,
                 bytes: 0,
             }))),
-            Format::Csv {
-                kind,
-                map,
-                delimiter,
-                null,
-                backslashes,
-            } => Ok(CsvRows::new(input, kind, map, (delimiter, backslashes))?
-                .map(|rows| Self::Csv(Box::new(CsvRows { null, ..rows })))),
+            Format::Csv(kind, args) => {
+                let rows = CsvRows::new(input, kind, args)?;
+                Ok(rows.map(|rows| Self::Csv(Box::new(rows))))
+            }
         }
     }
 
@@ -182,8 +206,7 @@ pub(super) struct CsvRows<'a> {
     /// The number of the row; that of the header is 1.
     number: usize,
     kind: &'a str,
-    null: &'a str,
-    backslashes: Option<Backslashes>,
+    args: &'a CsvArgs,
     /// The places of bytes that follow a quoted cell.
     misquoted: Misquoted,
     /// Each member and the number of its column.
@@ -197,26 +220,23 @@ impl<'a> CsvRows<'a> {
     fn new(
         input: impl Read + 'a,
         kind: &'a str,
-        map: &[Mapping],
-        (delimiter, backslashes): (u8, Option<Backslashes>),
+        args: &'a CsvArgs,
     ) -> io::Result<Result<Self, String>> {
-        let has_quotes = backslashes != Some(Backslashes::Escape);
-        let quotes = Quotes::new(input, delimiter);
+        let quotes = Quotes::new(input, args.delimiter);
         let misquoted = Rc::clone(&quotes.misquoted);
         let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .quoting(has_quotes)
+            .delimiter(args.delimiter)
+            .quoting(args.has_quotes())
             .from_reader(Box::new(quotes) as Box<dyn Read>);
         let header = match reader.headers().map_err(LineError::from_csv) {
             Ok(header) => header,
             Err(error) => return Ok(Err(error?.to_string())),
         };
-        Ok(columns(header, kind, map).map(|columns| Self {
+        Ok(columns(header, kind, &args.map).map(|columns| Self {
             reader,
             number: 1,
             kind,
-            null: "",
-            backslashes,
+            args,
             misquoted,
             columns,
             row: StringRecord::new(),
@@ -234,7 +254,7 @@ impl<'a> CsvRows<'a> {
         let mut misquoted = self.misquoted.borrow_mut();
         while misquoted.front().is_some_and(|place| *place < end) {
             misquoted.pop_front();
-            if self.backslashes != Some(Backslashes::Escape) {
+            if self.args.has_quotes() {
                 self.problem = Some(LineError::Misquoted);
             }
         }
@@ -249,7 +269,7 @@ impl<'a> CsvRows<'a> {
         }
         let mut members = Map::from_iter([("kind".to_owned(), self.kind.into())]);
         for (member, cell) in self.cells() {
-            let cell = match self.backslashes {
+            let cell = match self.args.backslashes {
                 _ if !cell.contains('\\') => Cow::Borrowed(cell),
                 None => return Err(LineError::Backslash(member.to_owned())),
                 Some(Backslashes::Literal) => Cow::Borrowed(cell),
@@ -280,7 +300,7 @@ impl<'a> CsvRows<'a> {
             let cell = self.row.get(*column).unwrap_or_default();
             (member.as_str(), cell)
         });
-        cells.filter(|(_, cell)| !cell.is_empty() && *cell != self.null)
+        cells.filter(|(_, cell)| !cell.is_empty() && *cell != self.args.null)
     }
 }
 
@@ -314,6 +334,14 @@ pub(super) fn mapping(text: &str) -> Result<Mapping, &'static str> {
         return Err("write MEMBER=COLUMN, as in key=consumer_key");
     }
     Ok((member.to_owned(), column.to_owned()))
+}
+
+fn delimiter(text: &str) -> Result<u8, &'static str> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [c] if c.is_ascii() && !b"\"\r\n".contains(c) => Ok(*c),
+        _ => Err("write one ASCII character, or \\t for a tab"),
+    }
 }
 
 /// Each member and the number of its column.
