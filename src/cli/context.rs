@@ -36,7 +36,7 @@ use crate::{
         marks,
         output::{self, Listing, say},
     },
-    operator::manage::{self, Actor, ManageError, Management, Operator, RecordDefaults, Tool},
+    operator::manage::{self, Actor, ManageError, Management, Operator, Tool},
     provider::pages::settings::PermissionSettings,
     records::{
         store::Store,
@@ -391,7 +391,7 @@ impl Context {
             // Also if the command fails after this.
             say(&format!("countersign: created the store {path}"));
         }
-        let settings = RecordDefaults::new(self.config.signature, self.config.tokens);
+        let settings = (self.config.signature, self.config.tokens);
         let manage = Management::new(Arc::clone(&store), Clock::system(), settings, None);
         Ok(self.store.get_or_init(|| (store, manage)))
     }

@@ -11,19 +11,21 @@ use url::form_urlencoded;
 use super::{
     BoxedError,
     echo::{DemoPages, echo},
-    local_listener, management, serve,
+    local_listener, serve,
 };
 use crate::{
-    base::{clock::UnixTime, secret::random},
+    base::{
+        clock::{Clock, UnixTime},
+        secret::random,
+    },
     cli::{arguments::request::RequestArgs, context::actor},
     oauth::{Parameters, SignatureMethod, SigningKey, sign},
-    operator::manage::view,
+    operator::manage::{Management, view},
     provider::{
         respond::OwnResponse,
         theme::{Theme, frame::Frame},
     },
     records::values::record::Consumer,
-    run::app::services::Services,
     wire::server::request::RequestBody,
 };
 
@@ -113,11 +115,10 @@ framed_by = "{}"
         self,
         proxy: String,
         api: TcpListener,
-        services: &Services,
+        manage: &Management,
     ) -> Result<(), BoxedError> {
         let Self { listener, url } = self;
         let members = view::members(&json!({ "name": "Demo school", "key": "demo-school" }));
-        let manage = management(services);
         let operator = manage.operator(actor());
         let school = operator.register_consumer(members, None).await?;
         let platform = url.clone();
@@ -126,9 +127,8 @@ framed_by = "{}"
             platform,
             school,
         };
-        let clock = services.clock.clone();
         let course = async move |request: Request<RequestBody>| {
-            let response = course.answer(&request, clock.now());
+            let response = course.answer(&request, Clock::system().now());
             response.unwrap_or_else(|problem| {
                 let text = problem.to_string();
                 tool_page(frame(), 500, "The page cannot be made", &text, Vec::new())

@@ -30,16 +30,19 @@ use self::{
 };
 use super::context::{About as _, CommandError, Output, actor, block_on};
 use crate::{
-    base::secret::{Secret, random},
+    base::{
+        clock::Clock,
+        secret::{Secret, random},
+    },
     cli::{signature::sign::quoted, terminal::output::say},
     operator::{
         admin::{Control, console::INVITATION_LIFETIME},
-        manage::{self, Management, RecordDefaults, view},
+        manage::{self, Management, view},
     },
     provider::login::password,
-    records::values::record::{AccessToken, Consumer, Dialect},
+    records::values::record::{AccessToken, Consumer},
     run::{
-        app::{App, StartError, listeners::sockets::Sockets, services::Services},
+        app::{App, StartError, listeners::sockets::Sockets},
         config,
     },
     telemetry::log,
@@ -114,6 +117,7 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
     let text = QUIET.to_owned() + &configuration(listen, "127.0.0.1:0");
     let config = config::parse(&text, "demo", std::iter::empty())?;
     let log = log::start(config.log.format, &config.log.level)?;
+    let settings = (config.signature, config.tokens);
     let app = App::prepare(config, log, None, Sockets::default()).await;
     let app = app.map_err(|error| match error {
         StartError::Listen { .. } => {
@@ -126,11 +130,14 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
     };
     let first = app.addresses.first().copied().unwrap_or(listen);
     let base = format!("http://{first}");
-    let accounts = Accounts::create(app.services(), application_address).await?;
+    let services = app.services();
+    let (store, feed) = (Arc::clone(&services.store), Arc::clone(&services.feed));
+    let manage = Management::new(store, services.clock.clone(), settings, Some(feed));
+    let accounts = Accounts::create(&manage, application_address).await?;
 
     let course = platform.as_ref().map(|platform| platform.url.clone());
     match platform {
-        Some(platform) => platform.serve(base.clone(), api, app.services()).await?,
+        Some(platform) => platform.serve(base.clone(), api, &manage).await?,
         None => serve(api, DemoPages(echo)),
     }
     let admin = app.admin_address();
@@ -139,7 +146,6 @@ async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
         write_private(&directory.join(CONFIG), &format!("{KEPT}{text}"))?;
     }
     let authority = first.to_string();
-    let manage = management(app.services());
     let traffic = Traffic::prepare(&manage, accounts.consumer.clone(), authority.clone()).await?;
     let introduction = Introduction {
         base: &base,
@@ -262,17 +268,6 @@ description = "The entries of the member list, yours and those of others."
     )
 }
 
-fn management(services: &Services) -> Management {
-    let settings = RecordDefaults {
-        default_dialect: Dialect::default(),
-        access_ttl: None,
-        gives_advice: true,
-    };
-    let store = Arc::clone(&services.store);
-    let feed = Some(Arc::clone(&services.feed));
-    Management::new(store, services.clock.clone(), settings, feed)
-}
-
 /// The records that the demo registers.
 pub(super) struct Accounts {
     consumer: Consumer,
@@ -284,8 +279,7 @@ pub(super) struct Accounts {
 const USER: &str = "ada";
 
 impl Accounts {
-    async fn create(services: &Services, application: SocketAddr) -> Result<Self, BoxedError> {
-        let manage = management(services);
+    async fn create(manage: &Management, application: SocketAddr) -> Result<Self, BoxedError> {
         let operator = manage.operator(actor());
         let callback = format!("http://{application}/callback");
         let members = view::members(&json!({
@@ -294,7 +288,7 @@ impl Accounts {
         let consumer = operator.register_consumer(members, None).await?;
         let password = Secret::from(random::identifier()?);
         let members = view::members(&json!({ "name": USER, "display_name": "Ada Lovelace" }));
-        let mut user = manage::new_user(members, services.clock.now())?;
+        let mut user = manage::new_user(members, Clock::system().now())?;
         user.password_hash = Some(password::hash(&password)?);
         operator.add_user(&user).await?;
         let token = operator.issue_token(&consumer, &user, Vec::new());

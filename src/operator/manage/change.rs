@@ -18,32 +18,24 @@ use crate::{
 /// The names of the members that differ after a change, and each of them with its value before and after.
 pub(super) type Differences = (Vec<String>, String);
 
-/// A change in the store: `change` says why a record is not changed, and that is returned.
-pub(super) struct RecordChange<'a, T> {
-    guard: Guard<'a, T>,
-    change: &'a (dyn Fn(&mut T) -> Result<(), ManageError> + Sync),
-    outcome: Mutex<Result<Differences, ManageError>>,
-}
-
-impl<'a, T: Serialize> RecordChange<'a, T> {
-    pub(super) fn new(
-        guard: Guard<'a, T>,
-        change: &'a (dyn Fn(&mut T) -> Result<(), ManageError> + Sync),
-    ) -> Self {
-        Self {
-            guard,
-            change,
-            outcome: Mutex::new(Ok(Differences::default())),
-        }
-    }
-
-    /// Changes the record in the transaction; `false`: it is not wanted.
-    pub(super) fn apply(&self, record: &mut T) -> bool {
-        let is_stale = self.guard.is_some_and(|guard| !guard(record));
+/// Changes a record by `update`, which calls what it is given in the transaction that has read the record; `change` says why a
+/// record is not changed. Returns the record after the change; `None`: there is no such record.
+///
+/// # Errors
+/// [`ManageError::Stale`], if the guard rejects the record; what `change` says; `otherwise`, if the store does not take the
+/// record after the change. The store fails.
+pub(super) async fn changed<T: Serialize>(
+    guard: Guard<'_, T>,
+    change: &(dyn Fn(&mut T) -> Result<(), ManageError> + Sync),
+    update: impl AsyncFnOnce(&(dyn Fn(&mut T) -> bool + Sync)) -> Result<Updated<T>, StoreError>,
+    otherwise: impl FnOnce() -> ManageError,
+) -> Result<Option<(T, Differences)>, ManageError> {
+    let outcome = Mutex::new(Ok(Differences::default()));
+    let apply = |record: &mut T| {
         let before = view::members(record);
-        let result = match is_stale {
-            true => Err(ManageError::Stale),
-            false => (self.change)(record),
+        let result = match guard.is_none_or(|guard| guard(record)) {
+            true => change(record),
+            false => Err(ManageError::Stale),
         };
         let mut after = view::members(record);
         after.retain(|name, value| before.get(name) != Some(value));
@@ -52,25 +44,17 @@ impl<'a, T: Serialize> RecordChange<'a, T> {
             changed_value(name, before, value)
         });
         let changes = Vec::from_iter(changes).join("; ");
-        let outcome = result.map(|()| (after.into_iter().map(|(name, _)| name).collect(), changes));
-        let is_wanted = outcome.is_ok();
-        *self.outcome.lock() = outcome;
+        let is_wanted = result.is_ok();
+        let names = after.into_iter().map(|(name, _)| name);
+        *outcome.lock() = result.map(|()| (names.collect(), changes));
         is_wanted
-    }
-
-    /// The record after the change, or why it was not changed: `unknown`, what `change` said, or `otherwise`.
-    pub(super) fn result(
-        self,
-        updated: Updated<T>,
-        unknown: impl FnOnce() -> ManageError,
-        otherwise: impl FnOnce() -> ManageError,
-    ) -> Result<(T, Differences), ManageError> {
-        let outcome = self.outcome.into_inner();
-        match updated {
-            Updated::Updated(record) => Ok((*record, outcome?)),
-            Updated::Unknown => Err(unknown()),
-            Updated::Refused => Err(outcome.err().unwrap_or_else(otherwise)),
-        }
+    };
+    let updated = update(&apply).await?;
+    let outcome = outcome.into_inner();
+    match updated {
+        Updated::Updated(record) => Ok(Some((*record, outcome?))),
+        Updated::Unknown => Ok(None),
+        Updated::Refused => Err(outcome.err().unwrap_or_else(otherwise)),
     }
 }
 

@@ -6,13 +6,13 @@ pub(super) mod registrations;
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
-    ASKED_MEMBERS, CONSUMER_FIELDS, InvalidInput, ManageError, Management, Operator,
-    change::{RecordChange, guarded},
+    ASKED_MEMBERS, CONSUMER_FIELDS, ManageError, Management, Operator,
+    change::{changed, guarded},
     check_members,
-    input::{merged, read},
+    input::{merged, take_name},
     view,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     },
     records::values::{
         record::Consumer,
-        use_cases::{Added, Guard, Source, Updated},
+        use_cases::{Added, Guard, Source},
     },
     telemetry::audit::CommandRecord,
 };
@@ -156,15 +156,14 @@ impl Operator<'_> {
         guard: Guard<'_, Consumer>,
         change: &(dyn Fn(&mut Consumer) -> Result<(), ManageError> + Sync),
     ) -> Result<Consumer, ManageError> {
-        let change = RecordChange::new(guard, change);
-        let apply = |consumer: &mut Consumer| change.apply(consumer);
-        let updated = self.manage.store.update_consumer(key, &apply).await?;
-        if updated == Updated::Unknown {
+        let store = &self.manage.store;
+        let update = async |apply: &(dyn Fn(&mut Consumer) -> bool + Sync)| {
+            store.update_consumer(key, apply).await
+        };
+        let changed = changed(guard, change, update, || ManageError::CannotSign);
+        let Some((consumer, (members, changes))) = changed.await? else {
             return Err(self.manage.unknown_consumer(key).await);
-        }
-        let unknown = || ManageError::ConsumerUnknown(key.clone());
-        let changed = change.result(updated, unknown, || ManageError::CannotSign)?;
-        let (consumer, (members, changes)) = changed;
+        };
         let event = event.unwrap_or_else(|| match (&members[..], consumer.enabled) {
             ([one], true) if one == "enabled" => "consumer_enabled",
             ([one], false) if one == "enabled" => "consumer_disabled",
@@ -248,7 +247,7 @@ impl Management {
 
     /// A consumer as operators see it, without its secret. See [`view::with_secret`] for one that has just got it.
     pub fn view(&self, consumer: &Consumer) -> Map<String, Value> {
-        view::consumer(consumer, self.settings.default_dialect)
+        view::consumer(consumer, self.signature.default_dialect)
     }
 
     /// Consumers as operators see them, each with its last use.
@@ -281,16 +280,7 @@ pub fn new_consumer(
     secret: Option<Secret>,
     now: UnixTime,
 ) -> Result<Consumer, ManageError> {
-    #[derive(serde::Deserialize)]
-    struct Key {
-        key: Option<ConsumerKey>,
-    }
-
-    let key = members.remove("key").unwrap_or_default();
-    let Key { key } = read(json!({ "key": key }))?;
-    if !members.contains_key("name") {
-        return Err(InvalidInput::member("name", "a name is needed").into());
-    }
+    let key = take_name(&mut members, "key")?;
     let key = key.map_or_else(random::name, Ok)?;
     let secret = given_or_random(secret)?;
     let new = Consumer::new(key, secret, String::new(), now);

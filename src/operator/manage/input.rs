@@ -107,6 +107,23 @@ fn pointer(path: &Path) -> String {
     })
 }
 
+/// Takes the key or the id of a new record out of its members, if it is given.
+///
+/// # Errors
+/// [`InvalidInput`]: it cannot be one, or the record has no name for people.
+pub(super) fn take_name<N: DeserializeOwned>(
+    members: &mut Map<String, Value>,
+    member: &str,
+) -> Result<Option<N>, InvalidInput> {
+    let given = members.remove(member).unwrap_or_default();
+    let given = serde_json::from_value(given);
+    let given = given.map_err(|error| InvalidInput::member(member, error))?;
+    match members.contains_key("name") {
+        true => Ok(given),
+        false => Err(InvalidInput::member("name", "a name is needed")),
+    }
+}
+
 /// Merges a JSON Merge Patch (RFC 7396) into a record, without its secrets. A member that is removed gets the value of a
 /// new record.
 ///

@@ -41,45 +41,17 @@ pub use self::{
 pub use crate::telemetry::audit::Actor;
 use crate::{
     base::clock::{Clock, UnixTime},
-    records::{
-        credentials::feed::ChangeHub,
-        store::Store,
-        values::{StoreError, record::Dialect},
-    },
-    request::verify::{
-        Advice,
-        settings::{SignatureSettings, TokenSettings},
-    },
+    records::{credentials::feed::ChangeHub, store::Store, values::StoreError},
+    request::verify::settings::{SignatureSettings, TokenSettings},
 };
-
-/// The settings of the configuration for new records.
-#[derive(Debug, Clone, Copy)]
-pub struct RecordDefaults {
-    /// `signature.default_dialect`
-    pub default_dialect: Dialect,
-    /// `tokens.access_ttl`; `None`: tokens do not expire.
-    pub access_ttl: Option<Duration>,
-    /// `signature.advice` is not off.
-    pub gives_advice: bool,
-}
-
-impl RecordDefaults {
-    /// The defaults of these settings.
-    pub fn new(signature: SignatureSettings, tokens: TokenSettings) -> Self {
-        Self {
-            gives_advice: signature.advice != Advice::Off,
-            default_dialect: signature.default_dialect,
-            access_ttl: tokens.access_ttl.0,
-        }
-    }
-}
 
 /// The records of a store as operators see them.
 pub struct Management {
     /// The records. Fronts read them here; changes go through [`Operator`], which records them.
     pub store: Arc<Store>,
     clock: Clock,
-    settings: RecordDefaults,
+    signature: SignatureSettings,
+    tokens: TokenSettings,
     feed: Option<Arc<ChangeHub>>,
     unrecorded: Mutex<Option<StoreError>>,
     has_changed: AtomicBool,
@@ -91,13 +63,14 @@ impl Management {
     pub fn new(
         store: Arc<Store>,
         clock: Clock,
-        settings: RecordDefaults,
+        (signature, tokens): (SignatureSettings, TokenSettings),
         feed: Option<Arc<ChangeHub>>,
     ) -> Self {
         Self {
             store,
             clock,
-            settings,
+            signature,
+            tokens,
             feed,
             unrecorded: Mutex::default(),
             has_changed: AtomicBool::new(false),

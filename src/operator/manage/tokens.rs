@@ -45,7 +45,7 @@ impl Operator<'_> {
             permissions.sort();
             permissions.dedup();
         }
-        let now = self.manage.clock.now();
+        let (now, lifetime) = (self.manage.clock.now(), self.manage.tokens.access_ttl.0);
         let token = AccessToken {
             token: random::token()?,
             secret: random::secret()?,
@@ -53,11 +53,7 @@ impl Operator<'_> {
             consumer: consumer.key.clone(),
             user: user.id.clone(),
             issued_at: now,
-            expires_at: self
-                .manage
-                .settings
-                .access_ttl
-                .map(|lifetime| now.after(lifetime)),
+            expires_at: lifetime.map(|lifetime| now.after(lifetime)),
             last_used_at: None,
             last_used_from: None,
             revoked_at: None,

@@ -1,12 +1,12 @@
 //! Local accounts.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
-    InvalidInput, ManageError, Management, Operator, USER_FIELDS,
-    change::{RecordChange, guarded},
+    ManageError, Management, Operator, USER_FIELDS,
+    change::{changed, guarded},
     check_members,
-    input::{merged, read},
+    input::{merged, take_name},
 };
 use crate::{
     base::{
@@ -26,16 +26,7 @@ use crate::{
 /// # Errors
 /// [`ManageError::Invalid`], or the random generator fails.
 pub fn new_user(mut members: Map<String, Value>, now: UnixTime) -> Result<User, ManageError> {
-    #[derive(serde::Deserialize)]
-    struct Id {
-        id: Option<UserId>,
-    }
-
-    let id = members.remove("id").unwrap_or_default();
-    let Id { id } = read(json!({ "id": id }))?;
-    if !members.contains_key("name") {
-        return Err(InvalidInput::member("name", "a name is needed").into());
-    }
+    let id = take_name(&mut members, "id")?;
     let id = id.map_or_else(random::name, Ok)?;
     patched(&User::new(id, String::new(), now), members)
 }
@@ -101,14 +92,15 @@ impl Operator<'_> {
             *user = patched(user, members.clone())?;
             Ok(())
         };
-        let change = RecordChange::new(guard, &patch);
-        let apply = |user: &mut User| change.apply(user);
-        let now = self.manage.clock.now();
-        let updated = self.manage.store.update_user(id, now, &apply).await?;
-        let unknown = || ManageError::UserUnknown(id.to_string());
+        let (store, now) = (&self.manage.store, self.manage.clock.now());
+        let update = async |apply: &(dyn Fn(&mut User) -> bool + Sync)| {
+            store.update_user(id, now, apply).await
+        };
         let name = members.get("name").and_then(Value::as_str);
         let taken = || ManageError::UserExists(name.unwrap_or_default().to_owned());
-        let (user, (changed, changes)) = change.result(updated, unknown, taken)?;
+        let changed = changed(guard, &patch, update, taken).await?;
+        let unknown = || ManageError::UserUnknown(id.to_string());
+        let (user, (changed, changes)) = changed.ok_or_else(unknown)?;
         let event = match (&changed[..], user.enabled) {
             ([one], true) if one == "enabled" => "user_enabled",
             ([one], false) if one == "enabled" => "user_disabled",

@@ -13,7 +13,7 @@ use crate::{
             tokens::TokenFileError,
         },
         explain::{self, DeveloperCheck},
-        manage::{Management, RecordDefaults},
+        manage::Management,
     },
     provider::{
         collection::CollectionRules,
@@ -174,7 +174,7 @@ pub(super) fn backend(
         return Ok(None);
     };
     let (store, feed) = (Arc::clone(&services.store), Arc::clone(&services.feed));
-    let settings = RecordDefaults::new(config.signature, config.tokens);
+    let settings = (config.signature, config.tokens);
     let api_urls = config.public_api_urls(listener);
     Ok(Some(Backend {
         tokens,

@@ -10,7 +10,10 @@ use crate::{
     },
     operator::manage::{ManageError, Operator},
     provider::pages::{browser::cookies::id_hash, developer},
-    request::route::{FlowPaths, Page, ServiceCall},
+    request::{
+        route::{FlowPaths, Page, ServiceCall},
+        verify::Advice,
+    },
 };
 
 /// The lifetime of a link.
@@ -39,7 +42,7 @@ impl Operator<'_> {
     /// [`ManageError::ConsumerUnknown`], [`ManageError::ConsumerDisabled`], [`ManageError::AdviceOff`], a failure of the random
     /// generator, or the store fails.
     pub async fn make_developer_link(&self, key: &ConsumerKey) -> Result<NewLink, ManageError> {
-        if !self.manage.settings.gives_advice {
+        if self.manage.signature.advice == Advice::Off {
             return Err(ManageError::AdviceOff);
         }
         if !self.manage.consumer(key).await?.enabled {
