@@ -36,7 +36,7 @@ use crate::{
         marks,
         output::{self, Listing, say},
     },
-    operator::manage::{self, Actor, ManageError, Management, Operator, Tool},
+    operator::manage::{Actor, ManageError, Management, Operator, Tool},
     provider::pages::settings::PermissionSettings,
     records::{
         store::Store,
@@ -513,7 +513,7 @@ impl Context {
 pub(super) fn actor() -> Actor {
     Actor {
         os_user: Some(os_user()),
-        ..manage::actor(Tool::Command)
+        ..Actor::of_process(Tool::Command.name())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rustix::system::uname;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -58,6 +59,18 @@ pub struct Actor {
     pub host: String,
     /// The process.
     pub pid: u32,
+}
+
+impl Actor {
+    /// This process, which runs the tool `by`.
+    pub fn of_process(by: &str) -> Self {
+        Self {
+            by: by.to_owned(),
+            host: uname().nodename().to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            ..Self::default()
+        }
+    }
 }
 
 impl CommandRecord {

@@ -32,7 +32,7 @@ use crate::{
     oauth::Authority,
     operator::{
         explain::{Explainer, Rules},
-        manage::{self, Actor, Management, Tool},
+        manage::{Actor, Management, Tool},
     },
     provider::{
         login::{
@@ -286,7 +286,7 @@ fn admin_actor(by: Tool, holder: &TokenHolder, address: Option<IpAddr>) -> Actor
         admin_token: Some(<&str>::from(holder.kind).to_owned()),
         admin_name: holder.name.as_deref().map(str::to_owned),
         address: address.map(|address| address.to_canonical().to_string()),
-        ..manage::actor(by)
+        ..Actor::of_process(by.name())
     }
 }
 

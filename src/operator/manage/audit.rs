@@ -4,16 +4,11 @@ pub mod settings;
 
 use std::sync::atomic::Ordering;
 
-use rustix::system::uname;
-
 use super::{Management, Operator};
 use crate::{
     base::secret::random,
     records::values::StoreError,
-    telemetry::{
-        audit::{Actor, CommandRecord},
-        log::causes::causes,
-    },
+    telemetry::{audit::CommandRecord, log::causes::causes},
 };
 
 /// What an operator acts by.
@@ -47,16 +42,6 @@ impl Tool {
             Self::Page => "a user’s page",
             Self::Serve => "countersign itself",
         }
-    }
-}
-
-/// An actor of this process and machine.
-pub fn actor(by: Tool) -> Actor {
-    Actor {
-        by: by.name().to_owned(),
-        host: uname().nodename().to_string_lossy().into_owned(),
-        pid: std::process::id(),
-        ..Actor::default()
     }
 }
 

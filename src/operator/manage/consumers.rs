@@ -31,9 +31,6 @@ use crate::{
 /// The event of a rotation in the audit records.
 pub const SECRET_ROTATED: &str = "consumer_secret_rotated";
 
-/// The time by which the grace of a secret that gets none has ended already.
-const ENDED_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
-
 impl Operator<'_> {
     /// Registers a consumer.
     ///
@@ -116,13 +113,8 @@ impl Operator<'_> {
     ) -> Result<Consumer, ManageError> {
         let secret = given_or_random(secret)?;
         let now = self.manage.clock.now();
-        // Without a grace the old secret is kept for the diagnosis of signatures alone. The clock of another replica may be
-        // slow, and it must not verify there either.
-        let until = grace.map_or_else(|| now.before(ENDED_BEFORE), |grace| now.after(grace));
         let rotate = |consumer: &mut Consumer| {
-            let before = std::mem::replace(&mut consumer.secret, secret.clone());
-            let is_kept = grace.is_some() || !before.is_empty();
-            consumer.previous_secret = is_kept.then_some((before, until));
+            consumer.replace_secret(secret.clone(), now, grace);
             match consumer.may_have_its_secret() {
                 true => Ok(()),
                 false => Err(ManageError::EmptySecret),

@@ -24,7 +24,7 @@ use std::{
 use parking_lot::Mutex;
 
 pub use self::{
-    audit::{Tool, actor},
+    audit::Tool,
     consumers::{
         SECRET_ROTATED, check_secret,
         lti_key_sign::{KeySignError, LaunchClaims},

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use askama::Template;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use rustix::system::uname;
 use serde_json::json;
 
 use self::checks::{NAME, own_callbacks, own_name};
@@ -48,8 +47,6 @@ use crate::{
 const KEY: usize = 22;
 /// The time for which the secret before a new one also verifies, if its owner wants that.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
-/// The time by which the grace of a secret that gets none has ended at every replica.
-const ENDED_BEFORE: Duration = Duration::from_secs(24 * 3600);
 /// The lifetime of the link to the rejected calls.
 const LINK: Duration = Duration::from_secs(3600);
 
@@ -413,14 +410,10 @@ impl PageRequest<'_> {
         // The form names the secret that it replaces: sent twice, it makes one new secret.
         let (caller, before) = self.owner_of(rotation, key).await?;
         let secret = random::secret()?;
-        let until = match self.field("grace") {
-            Some(_) => self.now.after(GRACE),
-            None => self.now.before(ENDED_BEFORE),
-        };
+        let (now, grace) = (self.now, self.field("grace").map(|_| GRACE));
         let rotate = |consumer: &mut Consumer| {
             let is_same = consumer.secret == before.secret;
-            let replaced = std::mem::replace(&mut consumer.secret, secret.clone());
-            consumer.previous_secret = Some((replaced, until));
+            consumer.replace_secret(secret.clone(), now, grace);
             is_same
         };
         let consumer = self.update_own(&caller, &before, &rotate).await?;
@@ -550,11 +543,8 @@ impl PageRequest<'_> {
             consumer: Some(consumer.key.to_string()),
             user: Some(caller.user.id.to_string()),
             actor: Actor {
-                by: "page".to_owned(),
                 address: Some(self.address.to_string()),
-                host: uname().nodename().to_string_lossy().into_owned(),
-                pid: std::process::id(),
-                ..Actor::default()
+                ..Actor::of_process("page")
             },
             ..CommandRecord::default()
         })

@@ -1,6 +1,6 @@
 //! The records of the store, as plain data, and which of their fields are columns.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize, Serializer};
@@ -157,6 +157,17 @@ impl Consumer {
     pub fn graced_secret(&self, now: UnixTime) -> Option<&(Secret, UnixTime)> {
         let previous = self.previous_secret.as_ref();
         previous.filter(|(_, until)| now < *until)
+    }
+
+    /// Gives it another secret. The earlier one also verifies during `grace`; without one it is kept for the diagnosis of
+    /// signatures alone.
+    pub fn replace_secret(&mut self, secret: Secret, now: UnixTime, grace: Option<Duration>) {
+        // The clock of another replica may be slow, and the earlier secret must not verify there either.
+        let ended = || now.before(Duration::from_secs(24 * 3600));
+        let until = grace.map_or_else(ended, |grace| now.after(grace));
+        let before = std::mem::replace(&mut self.secret, secret);
+        let is_kept = grace.is_some() || !before.is_empty();
+        self.previous_secret = is_kept.then_some((before, until));
     }
 
     /// An enabled consumer with nothing but these.

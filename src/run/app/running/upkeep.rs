@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{
     base::{memory, secret::random},
-    operator::manage::{Tool, actor},
+    operator::manage::{Actor, Tool},
     provider::pages::settings::PermissionSettings,
     records::{
         nonce::MARK_EVERY,
@@ -160,7 +160,7 @@ pub(crate) async fn record(services: &Services, about: CommandRecord) {
 async fn try_record(services: &Services, about: CommandRecord) -> Result<(), TaskError> {
     let record = CommandRecord {
         id: random::identifier()?,
-        actor: actor(Tool::Serve),
+        actor: Actor::of_process(Tool::Serve.name()),
         ..about
     };
     let now = services.clock.now();
