@@ -196,6 +196,22 @@ impl<'a> Protocol<'a> {
         self.parameters.protocol_value(parameter)
     }
 
+    /// The credentials that were sent with this signature method; what is missing is empty.
+    pub fn credentials(&self, signature_method: SignatureMethod) -> Credentials<'a> {
+        let value = |parameter| self.value(parameter);
+        let freshness = self.timestamp.zip(self.nonce);
+        Credentials {
+            consumer_key: value(ProtocolParameter::ConsumerKey).unwrap_or_default(),
+            token: value(ProtocolParameter::Token).filter(|token| !token.is_empty()),
+            signature_method,
+            signature: value(ProtocolParameter::Signature).unwrap_or_default(),
+            freshness: freshness.map(|(timestamp, nonce)| Freshness { timestamp, nonce }),
+            callback: value(ProtocolParameter::Callback),
+            verifier: value(ProtocolParameter::Verifier),
+            body_hash: value(ProtocolParameter::BodyHash),
+        }
+    }
+
     /// Demands the parameters that every signed request needs, and those in `also`.
     ///
     /// An empty `oauth_token` counts as absent here.
@@ -204,28 +220,17 @@ impl<'a> Protocol<'a> {
     ///
     /// [`ShapeError::Absent`] with all the names that are missing.
     pub fn demand(&self, also: &[ProtocolParameter]) -> Result<Credentials<'a>, ShapeError> {
-        let freshness = self.timestamp.zip(self.nonce);
-        let freshness = freshness.map(|(timestamp, nonce)| Freshness { timestamp, nonce });
-        let is_fresh =
-            freshness.is_some() || self.signature_method == Some(SignatureMethod::Plaintext);
-        if let Some(consumer_key) = self.value(ProtocolParameter::ConsumerKey)
-            && let Some(signature_method) = self.signature_method
-            && let Some(signature) = self.value(ProtocolParameter::Signature)
-            && is_fresh
-            && also.iter().all(|&parameter| self.has(parameter))
-        {
-            return Ok(Credentials {
-                consumer_key,
-                token: self
-                    .value(ProtocolParameter::Token)
-                    .filter(|token| !token.is_empty()),
-                signature_method,
-                signature,
-                freshness,
-                callback: self.value(ProtocolParameter::Callback),
-                verifier: self.value(ProtocolParameter::Verifier),
-                body_hash: self.value(ProtocolParameter::BodyHash),
-            });
+        if let Some(signature_method) = self.signature_method {
+            let credentials = self.credentials(signature_method);
+            let is_fresh =
+                credentials.freshness.is_some() || signature_method == SignatureMethod::Plaintext;
+            if is_fresh
+                && !credentials.consumer_key.is_empty()
+                && !credentials.signature.is_empty()
+                && also.iter().all(|&parameter| self.has(parameter))
+            {
+                return Ok(credentials);
+            }
         }
         Err(ShapeError::Absent(self.missing(also)))
     }

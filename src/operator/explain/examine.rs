@@ -10,8 +10,8 @@ use super::{KnownSecrets, ParsedRequest, ServerView, TokenRecord};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
-        Credentials, Deviation, DeviationSet, Freshness, Parameters, Protocol, ProtocolParameter,
-        Scheme, Selection, SignatureMethod, SigningKey,
+        Deviation, DeviationSet, Parameters, Protocol, ProtocolParameter, Scheme, Selection,
+        SignatureMethod, SigningKey,
         diagnosis::{self, Diagnosis, WrongSignature, diagnose_thoroughly},
         has_bare_plus, is_body_hash, sign, verify,
     },
@@ -152,8 +152,6 @@ impl<'c> ServerCall<'c> {
         let consumer = Arc::new(consumer);
         let operation = server.rules.operation(request);
         let operation = operation.filter(|_| purpose == Purpose::Api);
-        let value = |parameter| call.protocol.value(parameter);
-        let freshness = call.protocol.timestamp.zip(call.protocol.nonce);
         Self {
             // A parameter that is missing is reported apart.
             signed: SignedRequest {
@@ -162,16 +160,7 @@ impl<'c> ServerCall<'c> {
                 path: request.uri.path.as_bytes(),
                 query: request.uri.query.unwrap_or_default().as_bytes(),
                 parameters: call.parameters,
-                credentials: Credentials {
-                    consumer_key: value(ProtocolParameter::ConsumerKey).unwrap_or_default(),
-                    token: value(ProtocolParameter::Token).filter(|token| !token.is_empty()),
-                    signature_method: call.method,
-                    signature: value(ProtocolParameter::Signature).unwrap_or_default(),
-                    freshness: freshness.map(|(timestamp, nonce)| Freshness { timestamp, nonce }),
-                    callback: value(ProtocolParameter::Callback),
-                    verifier: value(ProtocolParameter::Verifier),
-                    body_hash: value(ProtocolParameter::BodyHash),
-                },
+                credentials: call.protocol.credentials(call.method),
                 body: request.data.map(str::as_bytes),
                 caller: None,
                 own_address: None,
