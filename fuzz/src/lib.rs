@@ -68,7 +68,7 @@ pub fn header(field_value: &[u8]) -> Option<Vec<Pair>> {
     if !scheme.eq_ignore_ascii_case(b"oauth") {
         return None;
     }
-    if !matches!(text.front(), None | Some(b' ' | b'\t')) {
+    if !matches!(text.front(), None | Some(b' ' | b'\t' | b',')) {
         return None;
     }
     let mut pairs = Vec::new();
