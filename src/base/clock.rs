@@ -93,11 +93,13 @@ pub fn offset(ahead: i128) -> String {
     format!("{} s {side}", ahead.unsigned_abs())
 }
 
-/// A number of days as people read it.
-pub fn days(count: u64) -> String {
-    match count {
-        1 => "1 day".to_owned(),
-        count => format!("{count} days"),
+/// A length of time in its largest unit: `40 s`, `3 h`.
+pub fn roughly(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..172_800 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
     }
 }
 
@@ -164,10 +166,17 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use super::days;
+    use std::time::Duration;
+
+    use super::roughly;
 
     #[test]
-    fn one_day_is_not_a_plural() {
-        assert_eq!([0, 1, 2].map(days), ["0 days", "1 day", "2 days"]);
+    fn a_time_is_said_in_its_largest_unit() {
+        let said = [0, 59, 60, 3_599, 3_600, 172_799, 172_800];
+        let said = said.map(|seconds| roughly(Duration::from_secs(seconds)));
+        assert_eq!(
+            said,
+            ["0 s", "59 s", "1 min", "59 min", "1 h", "47 h", "2 days"]
+        );
     }
 }

@@ -27,7 +27,10 @@ use super::context::{
     About as _, CommandError, Confirmation, Context, Output, RecordArgs, StoreArgs,
 };
 use crate::{
-    base::{clock::UnixTime, text::names::UserId},
+    base::{
+        clock::UnixTime,
+        text::{counted, names::UserId},
+    },
     cli::terminal::progress::{Progress, took},
     operator::manage::{
         CONSUMER_FIELDS, Operator, RecordField, USER_FIELDS,
@@ -37,7 +40,7 @@ use crate::{
         nonce::{self, settings::NonceScope},
         values::{
             Opening,
-            transfer::{ExportOrigin, Exported, TransferError},
+            transfer::{Exported, TransferError},
         },
     },
 };
@@ -195,10 +198,7 @@ impl ExportArgs {
                 let written = write(context, context.operator()?, file.writer()).await;
                 let records = file.finish(written)?;
                 let (file, took) = (self.file.display(), took(begun));
-                let records = match records {
-                    1 => "1 record".to_owned(),
-                    many => format!("{many} records"),
-                };
+                let records = counted(records, "record");
                 let text = format!("Exported {records} to {file} in {took}.");
                 return Ok(context.done(&text));
             }
@@ -245,7 +245,14 @@ impl<'w, W: Write> ExportWriter<'w, W> {
         match part {
             Exported::Head(origin, records) => {
                 self.progress = Progress::new("records written", records);
-                self.head(&origin, records, accepted_until)
+                let head = json!({
+                    "kind": "export",
+                    "version": VERSION,
+                    "records": records,
+                    "store": origin.store,
+                    "accepted_until": origin.accepted_until.max(accepted_until),
+                });
+                writeln!(self.to, "{head}")
             }
             Exported::Records(records) => {
                 for record in records {
@@ -257,22 +264,6 @@ impl<'w, W: Write> ExportWriter<'w, W> {
                 Ok(())
             }
         }
-    }
-
-    fn head(
-        &mut self,
-        origin: &ExportOrigin,
-        records: u64,
-        accepted_until: UnixTime,
-    ) -> io::Result<()> {
-        let head = json!({
-            "kind": "export",
-            "version": VERSION,
-            "records": records,
-            "store": origin.store,
-            "accepted_until": origin.accepted_until.max(accepted_until),
-        });
-        writeln!(self.to, "{head}")
     }
 }
 

@@ -15,3 +15,19 @@ pub fn percent_encoded(text: &str) -> PercentEncode<'_> {
         .remove(b'~');
     utf8_percent_encode(text, ESCAPED)
 }
+
+/// How many things there are: `1 day`, `2 days`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn one_day_is_not_a_plural() {
+        let said = [0, 1, 2].map(|count| counted(count, "day"));
+        assert_eq!(said, ["0 days", "1 day", "2 days"]);
+    }
+}

@@ -7,7 +7,10 @@ use serde_json::json;
 
 use super::consumer::named;
 use crate::{
-    base::{clock::parse_duration, text::names::Permission},
+    base::{
+        clock::parse_duration,
+        text::{counted, names::Permission},
+    },
     cli::context::{CommandError, Context},
     operator::manage::view,
     records::values::{record::AccessToken, use_cases::TokenFilter},
@@ -149,8 +152,7 @@ pub(in crate::cli) async fn execute(
             let revoked = operator.revoke_tokens(filter, unused_for).await?;
             let text = match revoked {
                 0 => "No access token matches that was not revoked before.".to_owned(),
-                1 => "Revoked 1 access token.".to_owned(),
-                count => format!("Revoked {count} access tokens."),
+                count => format!("Revoked {}.", counted(count, "access token")),
             };
             Ok(context.told(&json!({ "revoked": revoked }), &text))
         }

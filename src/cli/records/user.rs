@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::{
-    base::text::names::UserId,
+    base::text::{counted, names::UserId},
     cli::{
         arguments::{
             field_options::{FieldArgs, UserRecord},
@@ -182,10 +182,7 @@ const fn until(must_change: bool) -> &'static str {
 /// The open sessions of a user, in words.
 async fn open_sessions(context: &Context, user: &User) -> Result<String, CommandError> {
     let open = context.store()?.sessions_of(&user.id, context.now).await?;
-    Ok(match open.len() {
-        1 => "1 session".to_owned(),
-        count => format!("{count} sessions"),
-    })
+    Ok(counted(open.len() as u64, "session"))
 }
 
 async fn set_enabled(

@@ -10,10 +10,7 @@ use std::{
 use serde_json::{Map, json};
 
 use crate::{
-    base::{
-        clock::{Clock, days},
-        language::Texts,
-    },
+    base::{clock::Clock, language::Texts, text::counted},
     cli::{
         context::{CommandError, ConfigArgs, Output, block_on},
         terminal::{
@@ -144,7 +141,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     let warned = warnings.iter().map(|it| problem(Mark::Warning, it));
     let failed = errors.iter().map(|it| problem(Mark::Bad, it));
     let mut notes: Vec<String> = warned.chain(failed).collect();
-    let (mark, verdict) = verdict(&name, errors.len(), warnings.len());
+    let (mark, verdict) = verdict(&name, errors.len() as u64, warnings.len() as u64);
     match mark {
         Mark::Good => text += &mark.line(&verdict, colours[0]),
         _ => notes.push(mark.line(&verdict, colours[1])),
@@ -157,11 +154,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 }
 
 /// The last line: whether `serve` would start, and how many problems stand above.
-fn verdict(name: &str, errors: usize, warnings: usize) -> (Mark, String) {
-    let counted = |count, noun| match count {
-        1 => format!("1 {noun}"),
-        count => format!("{count} {noun}s"),
-    };
+fn verdict(name: &str, errors: u64, warnings: u64) -> (Mark, String) {
     let (errors, warned) = (
         (errors > 0).then(|| counted(errors, "error")),
         (warnings > 0).then(|| counted(warnings, "warning")),
@@ -232,7 +225,11 @@ fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         return Err(CommandError::failed(problems.join("; ")));
     }
     for one in &certificates {
-        let (path, days, end) = (one.path.display(), days(one.days_left(now)), one.not_after);
+        let (path, days, end) = (
+            one.path.display(),
+            counted(one.days_left(now), "day"),
+            one.not_after,
+        );
         text.push_str(&format!("; {path} has {days} left, until {end}"));
         if one.ends_soon(now) {
             warnings.push(format!(

@@ -7,6 +7,7 @@ use strum::VariantArray as _;
 
 use super::{admin_api::AdminApi, health};
 use crate::{
+    base::{clock::roughly, text::counted},
     cli::{
         context::{CommandError, ConfigArgs, Output},
         terminal::marks::{Mark, shows_colours},
@@ -138,21 +139,11 @@ impl Counts {
             rate(self.all, before.all),
             rate(self.rejected, before.rejected),
             rate(self.failed, before.failed),
-            elapsed(self.uptime),
+            roughly(Duration::try_from_secs_f64(self.uptime).unwrap_or_default()),
             self.all,
             share(self.rejected, self.all),
             share(self.failed, self.all),
         )
-    }
-}
-
-/// A length of time.
-fn elapsed(seconds: f64) -> String {
-    match seconds {
-        ..60.0 => format!("{seconds:.0} s"),
-        ..3_600.0 => format!("{:.0} min", seconds / 60.0),
-        ..172_800.0 => format!("{:.0} h", seconds / 3_600.0),
-        _ => format!("{:.0} days", seconds / 86_400.0),
     }
 }
 
@@ -179,8 +170,7 @@ fn needs(reasons: &[Value], colours: bool) -> String {
     for reason in first.iter().take(SHOWN) {
         let key = text(reason, "consumer");
         let others = match more.get(&key) {
-            Some(2) => ", and 1 more reason".to_owned(),
-            Some(count) if *count > 2 => format!(", and {} more reasons", count - 1),
+            Some(count) if *count > 1 => format!(", and {}", counted(count - 1, "more reason")),
             _ => String::new(),
         };
         // Writing to a `String` never fails.

@@ -12,7 +12,10 @@ use serde_json::Value;
 
 use super::admin_api::AdminApi;
 use crate::{
-    base::{clock::UnixTime, text::names::ConsumerKey},
+    base::{
+        clock::UnixTime,
+        text::{counted, names::ConsumerKey},
+    },
     cli::{
         arguments::named::chosen,
         context::{About as _, CommandError, ConfigArgs, Output},
@@ -188,10 +191,10 @@ fn text(reason: &Value) -> String {
         reason["count"].as_u64().unwrap_or_default(),
         &reason["newest"],
     );
-    let noun = if count == 1 { "call" } else { "calls" };
     let mistake = word(reason, "mistake").unwrap_or_default();
     let mut text = format!(
-        "{count} {noun}: {mistake} ({})",
+        "{}: {mistake} ({})",
+        counted(count, "call"),
         word(reason, "reason").unwrap_or_default()
     );
     if word(reason, "verdict").as_deref() == Some("observed") {

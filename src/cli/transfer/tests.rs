@@ -18,7 +18,7 @@ use crate::{
     provider::issue::callback,
     records::values::{
         record::{AccessToken, BodyHash, Consumer, Dialect, Registration, User},
-        transfer::Record,
+        transfer::{ExportOrigin, Record},
     },
     request::verify::tests::token,
 };

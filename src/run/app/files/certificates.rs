@@ -10,10 +10,7 @@ use rustls::pki_types::CertificateDer;
 use x509_cert::der::Decode as _;
 
 use crate::{
-    base::{
-        clock::{self, UnixTime},
-        network::tls,
-    },
+    base::{clock::UnixTime, network::tls, text::counted},
     operator::admin::console::ShownCertificate,
     run::config::Config,
     telemetry::conditions::{Condition, Conditions},
@@ -159,7 +156,7 @@ impl Dates {
             if left <= EXPIRING * DAY {
                 expiring.push(format!(
                     "{key}: {path} ends at {end}, in {}; renew it",
-                    clock::days(days)
+                    counted(days, "day")
                 ));
             }
             if let Some(&warned) = WARN_DAYS.iter().find(|&&days| left <= days * DAY) {

@@ -1,6 +1,6 @@
 //! The overview: readiness, load, and the findings that need attention.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use askama::Template;
 use rustix::system::uname;
@@ -12,7 +12,7 @@ use super::{
     reasons::{CountedSince, RejectedConsumer},
 };
 use crate::{
-    base::clock::{UnixTime, days},
+    base::clock::{UnixTime, roughly},
     operator::admin::console::{
         ConsoleRequest, LISTED, Result,
         chart::{self, Chart},
@@ -161,7 +161,7 @@ impl ConsoleRequest<'_> {
             ready_for: {
                 let since = readiness.conditions.stopped_until();
                 let since = since.unwrap_or(shared.rejections.since);
-                elapsed(self.now.0.saturating_sub(since.0))
+                roughly(Duration::from_secs(self.now.0.saturating_sub(since.0)))
             },
             enforces,
             node: uname().nodename().to_string_lossy().into_owned(),
@@ -298,7 +298,7 @@ impl ConsoleRequest<'_> {
     fn certificates(&self) -> Vec<(String, Moment, Tag)> {
         let shown = (self.admin.control.console.certificates)().into_iter();
         let shown = shown.map(|one| {
-            let left = days(one.days_left) + " left";
+            let left = counted(one.days_left, "day") + " left";
             let state = match one.problem {
                 Some(problem) => Tag::new(problem, "bad"),
                 None if one.ends_soon => Tag::new(left + "; renew it", "bad"),
@@ -347,16 +347,6 @@ fn beyond_shown(groups: &mut Vec<ReasonCount>) -> Vec<ReasonCount> {
             !shown.contains(&consumer.map(str::to_owned))
         })
         .collect()
-}
-
-/// A length of time.
-fn elapsed(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min", seconds / 60),
-        3_600..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    }
 }
 
 /// The verdicts of the requests that were rejected or failed, the most frequent first.
