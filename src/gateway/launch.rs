@@ -14,7 +14,10 @@ use crate::{
     },
     request::{
         parse::signed::{Collected, is_form},
-        policy::operations::{Found, Operation, frame_ancestors::FrameAncestors},
+        policy::operations::{
+            Found, Operation,
+            frame_ancestors::{self, FrameAncestor},
+        },
         verify::VerifyRejection,
     },
 };
@@ -40,8 +43,8 @@ pub struct Launch {
 impl Launch {
     /// The launch that a request begins, if it is one.
     pub fn begun_by(parts: &Parts, found: &Found<'_>) -> Option<Box<Self>> {
-        found.operation()?.launch.as_ref()?;
-        let is_launch = respond::is_posted_by_person(&parts.method, &parts.headers)
+        let is_launch = found.rules()?.launch
+            && respond::is_posted_by_person(&parts.method, &parts.headers)
             && is_form(&parts.headers).unwrap_or(false);
         is_launch.then(Box::default)
     }
@@ -70,8 +73,8 @@ impl Launch {
                 VerifyRejection::TimestampOutsideWindow { .. } | VerifyRejection::SignatureWrong(_)
             )
         );
-        let sites = operation.launch.as_ref().filter(|_| is_accepted);
-        self.return_url = sites.and_then(|sites| return_url(&collected.parameters, sites));
+        let url = return_url(&collected.parameters, &operation.rules.framed_by);
+        self.return_url = url.filter(|_| is_accepted);
     }
 
     /// The response to its failure.
@@ -86,7 +89,7 @@ impl Launch {
             .locale
             .as_deref()
             .map_or(frame, |locale| frame.preferring(locale));
-        let sources = operation.launch.as_ref().and_then(FrameAncestors::sources);
+        let sources = frame_ancestors::sources(&operation.rules.framed_by);
         let frame = frame.framed_by(sources.as_deref());
         // A rejection leads back, a fault does not: the platform could do nothing about it.
         let url = self.return_url.as_deref().filter(|_| !failure.is_fault());
@@ -95,8 +98,8 @@ impl Launch {
 }
 
 /// What a browser gets for a rejected launch with these parameters, for its operator.
-pub fn described(parameters: &Parameters, sites: &FrameAncestors) -> String {
-    let framed = match sites.sources() {
+pub fn described(parameters: &Parameters, sites: &[FrameAncestor]) -> String {
+    let framed = match frame_ancestors::sources(sites) {
         Some(sources) => format!("a page that {sources} may frame"),
         None => "a page that no site may frame".to_owned(),
     };
@@ -113,11 +116,12 @@ pub fn described(parameters: &Parameters, sites: &FrameAncestors) -> String {
 ///
 /// It has to be there once, and in the form: the signature covers a form whatever the consumer leaves unsigned, and there is
 /// no copy that the platform did not mean.
-pub fn return_url(parameters: &Parameters, sites: &FrameAncestors) -> Option<String> {
+pub fn return_url(parameters: &Parameters, sites: &[FrameAncestor]) -> Option<String> {
     let url = only(parameters, RETURN_URL)?;
     let origin = callback::web_origin(url)?;
     let url = std::str::from_utf8(url).ok()?;
-    sites.admits(&origin).then(|| url.to_owned())
+    let is_on_site = sites.iter().any(|site| site.admits(&origin));
+    is_on_site.then(|| url.to_owned())
 }
 
 /// The value of the parameter that is in the form and nowhere else, once.

@@ -183,14 +183,14 @@ impl CollectionRules {
     fn trial_url(&self, consumer: &Consumer) -> String {
         let may_call = |path: &str| {
             let found = self.operations.find(path.as_bytes(), b"GET");
-            let needed = found.operation().and_then(|it| it.permission.as_ref());
+            let needed = found.rules().and_then(|it| it.permission.as_ref());
             found.check_method().is_ok()
                 && found.access().admits(CallerKind::Consumer)
                 && needed.is_none_or(|needed| consumer.permissions.contains(needed))
         };
         let [below, root] = &self.api;
         let listed = self.operations.listed().iter();
-        let paths = listed.map(|operation| operation.path.example());
+        let paths = listed.map(|operation| operation.rules.path.example());
         let found = paths.chain([root.clone()]).find(|path| may_call(path));
         found.map_or_else(String::new, |path| format!("{below}{path}"))
     }

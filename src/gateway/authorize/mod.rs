@@ -157,7 +157,7 @@ impl Authorizer {
             // The proxy in front may have kept the type from the description, and not from the API.
             return Err(VerifyRejection::TypeNotSeen.into());
         }
-        let operation = call.found.operation();
+        let rules = call.found.rules();
         Ok(Some(SignedRequest {
             method: call.method(),
             url: call.url,
@@ -170,7 +170,7 @@ impl Authorizer {
             own_address: call.head.received.own_address,
             secure: call.head.received.secure,
             is_described: call.is_described(),
-            window: operation.and_then(|it| it.timestamp_window),
+            window: rules.and_then(|it| it.timestamp_window),
         }))
     }
 
@@ -205,14 +205,14 @@ impl Authorizer {
         let consumer = verified.credential().consumer();
         self.rates.pass(consumer, &mut facts.quota)?;
         // Only the owner of the secret learns what the operation demands.
-        let operation = call.found.operation();
+        let rules = call.found.rules();
         let (collected, parameters) = (&call.collected, &call.collected.parameters);
         let is_unsigned = call.has_unread_body() && !collected.form;
         if verified.is_signed() {
-            body_hash::check_is_sent(consumer, operation, parameters, is_unsigned)?;
+            body_hash::check_is_sent(consumer, rules, parameters, is_unsigned)?;
         }
         if !consumer.pinned.is_empty() && call.has_other_body()? {
-            body_hash::check_pinned(consumer, operation)?;
+            body_hash::check_pinned(consumer, rules)?;
         }
         Ok(Permit::for_verified(verified, call)?)
     }
@@ -318,7 +318,7 @@ impl Authorizer {
     /// Whether any call may be observed only.
     pub fn observes(&self) -> bool {
         let mut listed = self.operations.listed().iter();
-        !self.enforces() || listed.any(|operation| operation.enforce == Some(false))
+        !self.enforces() || listed.any(|operation| !operation.is_enforced(true))
     }
 
     /// Checks a call for the API that is not verified here, whether each key that it names, or none, may still sign it or get a
@@ -399,7 +399,7 @@ impl Authorizer {
             .parameters
             .protocol(self.verify.signature.methods, call.location_rule());
         if let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) {
-            let window = call.found.operation().and_then(|it| it.timestamp_window);
+            let window = call.found.rules().and_then(|it| it.timestamp_window);
             let checking = self
                 .verifier
                 .check_head(&self.verify, call.purpose(), window, &named);

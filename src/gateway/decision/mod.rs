@@ -108,7 +108,7 @@ pub fn begin<'c>(
 pub fn handshake(call: &Call<'_>) -> Result<Option<Handshake>, ForwardRejection> {
     let parts = call.head.parts;
     match &call.body {
-        _ if !call.found.operation().is_some_and(|it| it.websocket) => Ok(None),
+        _ if call.found.rules().is_none_or(|it| it.upgrade.is_empty()) => Ok(None),
         CallBody::Received(body) => Handshake::begun_by(parts, !body.is_end_stream()),
         CallBody::Shown(_) => Handshake::described_by(parts, true),
         CallBody::Unseen(unseen) => {

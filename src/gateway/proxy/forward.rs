@@ -28,7 +28,7 @@ use crate::{
             websocket::Handshake,
         },
         parse::{origin::PublicUrl, signed::Collected},
-        policy::{access::CallerKind, call::Call, operations::ApiTimeouts, permit::Permit},
+        policy::{access::CallerKind, call::Call, permit::Permit},
         route::RouteRejection,
     },
     telemetry::traces::Trace,
@@ -61,10 +61,9 @@ pub(super) async fn send(
     let (params, parts) = (&current.live.forward, call.head.parts);
     record.dropped_upgrade =
         handshake.is_none() && call.names.present.has(&parts.headers, &header::UPGRADE);
-    let timeouts = call
-        .found
-        .operation()
-        .map_or_else(ApiTimeouts::default, |it| it.timeouts);
+    let rules = call.found.rules();
+    let response_timeout = rules.and_then(|it| it.response_timeout);
+    let silence_timeout = rules.and_then(|it| it.silence_timeout);
     if params.shows_credentials(call, &permit) {
         check_no_credentials_hide(call)?;
     }
@@ -92,7 +91,7 @@ pub(super) async fn send(
             .removed_prefix(call.url)
             .filter(|_| params.api_path.is_empty()),
         trace: record.trace.as_ref().and_then(Trace::to_api),
-        response_timeout: timeouts.response.unwrap_or(params.response_timeout),
+        response_timeout: response_timeout.unwrap_or(params.response_timeout),
         websocket: handshake.is_some(),
     };
     let sent = exchange::send(pool, caller, record.stopwatch.last(), &head, &mut body).await;
@@ -103,7 +102,7 @@ pub(super) async fn send(
     Ok(ApiResponse {
         answered,
         handshake,
-        silence_timeout: timeouts.silence.unwrap_or(params.silence_timeout),
+        silence_timeout: silence_timeout.unwrap_or(params.silence_timeout),
     })
 }
 

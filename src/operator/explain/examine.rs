@@ -166,7 +166,7 @@ impl<'c> ServerCall<'c> {
                 own_address: None,
                 secure: request.uri.scheme == Scheme::Https,
                 is_described: false,
-                window: operation.and_then(|operation| operation.timestamp_window),
+                window: operation.and_then(|it| it.rules.timestamp_window),
             },
             credential: credential(purpose, server, &consumer),
             consumer,

@@ -14,7 +14,7 @@ pub(super) fn forwarded(
     let Some(proof) = &examined.proof else {
         return Vec::new();
     };
-    let fields = operation.headers.iter().map(|header| {
+    let fields = operation.rules.headers.0.iter().map(|header| {
         let parameter = header.parameter.as_bytes();
         match header.value(&proof.values(parameters, parameter)) {
             Some(value) => {

@@ -86,7 +86,7 @@ impl ServerView {
         let Some(operation) = self.rules.operation(request) else {
             return Some("No operation lists this path with this method.".to_owned());
         };
-        let path = &operation.path;
+        let path = &operation.rules.path;
         let (kind, with) = match self.token.is_some() || self.is_token_unknown {
             true => (CallerKind::Consumer, "with the token of a user"),
             false => (CallerKind::Application, "without the token of a user"),
@@ -96,7 +96,7 @@ impl ServerView {
                 "The operation {path} is not open to calls {with}: this call is rejected."
             ));
         }
-        let Some(needed) = &operation.permission else {
+        let Some(needed) = &operation.rules.permission else {
             return Some(format!("The operation {path} needs no permission."));
         };
         let has = if !self.consumer.permissions.contains(needed) {
@@ -227,9 +227,9 @@ impl<'r, 'a> Reading<'r, 'a> {
         });
         let server_of_api = server.filter(|_| purpose == Some(Purpose::Api));
         let operation = server_of_api.and_then(|server| server.rules.operation(request));
-        let sites = operation.and_then(|operation| operation.launch.as_ref());
-        let sites = sites.filter(|_| request.method == "POST" && request.form().is_some());
-        let launch = sites.map(|sites| launch::described(&parameters, sites));
+        let launched = operation.map(|it| &it.rules).filter(|it| it.launch);
+        let launched = launched.filter(|_| request.method == "POST" && request.form().is_some());
+        let launch = launched.map(|it| launch::described(&parameters, &it.framed_by));
         let (mut signature, mut rejections, mut nonce_used) = (None, Vec::new(), None);
         match (named, known) {
             (Some(call), Ok(secrets)) => {
@@ -337,16 +337,16 @@ fn rejected(call: &Named<'_>, examined: &Examined) -> Vec<String> {
             told(rejection.verdict().as_str(), &reason)
         }));
     }
-    let operation = server.rules.operation(request);
+    let rules = server.rules.operation(request).map(|it| &it.rules);
     let has_other_body = request.data.is_some() && request.form().is_none();
     if is_api_call
-        && body_hash::check_is_sent(&consumer, operation, parameters, has_other_body).is_err()
+        && body_hash::check_is_sent(&consumer, rules, parameters, has_other_body).is_err()
     {
         let reason = "oauth_body_hash is needed, because the body is not a form";
         rejections.push(told("parameter_absent", reason));
     }
     if is_api_call && has_other_body {
-        let pinned = body_hash::check_pinned(&consumer, operation);
+        let pinned = body_hash::check_pinned(&consumer, rules);
         rejections.extend(pinned.err().map(|rejection| self::told(&rejection)));
     }
     rejections

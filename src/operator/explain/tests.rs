@@ -14,10 +14,7 @@ use crate::{
     },
     request::{
         parse::signed::SignedRequest,
-        policy::{
-            access::Access,
-            operations::{Operations, Similar},
-        },
+        policy::{access::Access, operations::Operations, settings::PathSettings},
         route::{
             FlowPaths,
             settings::{FlowAt, FlowSettings, Role},
@@ -81,7 +78,7 @@ impl Stage {
             authorize_paths: Vec::new(),
             access_token_paths: Vec::new(),
         };
-        let operations = Operations::new(Vec::new(), Access::NOBODY, true, Similar::Reject);
+        let operations = Operations::new(Vec::new(), Access::NOBODY, true, PathSettings::STRICT);
         Self {
             setup: Setup::opened(),
             flow: FlowPaths::new(&flow, FlowAt::Here, false),

@@ -65,8 +65,8 @@ impl ForwardParams {
 
     /// Whether the API looks for OAuth credentials in a permitted call, signed or not.
     pub fn shows_credentials(&self, call: &Call<'_>, permit: &Permit) -> bool {
-        let operation = call.found.operation();
-        let of_operation = operation.and_then(|it| it.forward_authorization);
+        let rules = call.found.rules();
+        let of_operation = rules.and_then(|it| it.forward_authorization);
         permit.kind().is_some() && of_operation.unwrap_or(self.identity.forward_authorization)
     }
 

@@ -1,9 +1,9 @@
 //! The demands on a body that is not a form: a hash of it, and that it cannot have a pinned parameter.
 
-use super::operations::Operation;
+use super::settings::OperationSettings;
 use crate::{
     oauth::{Parameters, ProtocolParameter, ShapeError},
-    records::credentials::ConsumerCredentials,
+    records::{credentials::ConsumerCredentials, values::record::BodyHash},
     request::verify::VerifyRejection,
 };
 
@@ -13,11 +13,12 @@ use crate::{
 /// [`ShapeError::Absent`] if it is not there.
 pub fn check_is_sent(
     consumer: &ConsumerCredentials,
-    operation: Option<&Operation>,
+    rules: Option<&OperationSettings>,
     parameters: &Parameters,
     has_other_body: bool,
 ) -> Result<(), ShapeError> {
-    let is_needed = consumer.needs_body_hash || operation.is_some_and(|it| it.needs_body_hash);
+    let by_operation = rules.is_some_and(|it| it.body_hash == BodyHash::Required);
+    let is_needed = consumer.needs_body_hash || by_operation;
     if is_needed && has_other_body && !parameters.was_sent(ProtocolParameter::BodyHash) {
         let names = [ProtocolParameter::BodyHash].into_iter().collect();
         return Err(ShapeError::Absent(names));
@@ -32,10 +33,10 @@ pub fn check_is_sent(
 /// [`VerifyRejection::PinnedOtherwise`]
 pub fn check_pinned(
     consumer: &ConsumerCredentials,
-    operation: Option<&Operation>,
+    rules: Option<&OperationSettings>,
 ) -> Result<(), VerifyRejection> {
     let is_forwarded = |name: &[u8]| {
-        let mut headers = operation.into_iter().flat_map(|it| &it.headers);
+        let mut headers = rules.into_iter().flat_map(|it| &it.headers.0);
         headers.any(|header| header.parameter.as_bytes() == name)
     };
     let mut pinned = consumer.pinned.iter();

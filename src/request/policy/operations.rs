@@ -16,19 +16,23 @@ use super::{
     PolicyRejection, UnmetRule,
     access::{Access, CallerKind},
     path::{AmbiguousPath, MatchablePath, SegmentData, matchable},
+    settings::{OperationSettings, PathSettings, Similar},
 };
 use crate::{
     base::text::names::Permission,
-    request::policy::operations::{
-        readings::readings,
-        similar::{also_by_script, folded, is_script, read_by_script, without_extension},
-        trie::PathNode,
+    request::{
+        policy::operations::{
+            readings::readings,
+            similar::{also_by_script, folded, is_script, read_by_script, without_extension},
+            trie::PathNode,
+        },
+        verify::settings::Enforcement,
     },
 };
 
 pub use self::{
     found::{Found, allowed_methods},
-    operation::{ApiTimeouts, Operation, ParameterHeader, allowed_networks},
+    operation::{Operation, allowed_networks},
     similar::may_be_read_as,
 };
 
@@ -47,46 +51,39 @@ pub struct Operations {
     hide: bool,
 }
 
-/// The treatment of a path that an API may take for one of a more specific pattern than the pattern that it matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Similar {
-    /// It is rejected like a path that no caller may call.
-    Reject,
-    /// It is what it matches.
-    Wider,
-}
-
 impl Operations {
     /// Prepares the operations for matching.
-    pub fn new(mut listed: Vec<Operation>, unlisted: Access, hide: bool, similar: Similar) -> Self {
-        let labels = listed.iter().map(Operation::label).collect();
+    pub fn new(
+        listed: Vec<OperationSettings>,
+        unlisted: Access,
+        hide: bool,
+        paths: PathSettings,
+    ) -> Self {
         let mut root = PathNode::default();
         let mut folded = PathNode::default();
         let mut is_folded = true;
-        for (index, operation) in listed.iter_mut().enumerate() {
-            operation.index = index;
-            root.insert(&operation.path.shape, index);
-            let shape = operation.path.folded_shape();
-            is_folded &= shape == operation.path.shape;
+        let prepare = |(index, rules): (usize, OperationSettings)| {
+            root.insert(&rules.path.shape, index);
+            let shape = rules.path.folded_shape();
+            is_folded &= shape == rules.path.shape;
             folded.insert(&shape, index);
-        }
+            Operation {
+                access: Access::to(&rules.access),
+                rules,
+                index,
+            }
+        };
+        let listed = Vec::from_iter(listed.into_iter().enumerate().map(prepare));
         Self {
+            labels: listed.iter().map(Operation::label).collect(),
             listed,
             root,
-            similar: (similar == Similar::Reject).then_some(folded),
+            similar: (paths.similar == Similar::Reject).then_some(folded),
             is_folded,
-            data: SegmentData::default(),
-            labels,
+            data: paths.data(),
             unlisted,
             hide,
         }
-    }
-
-    /// The same, with this as data of segments.
-    #[must_use]
-    pub fn with_data(self, data: SegmentData) -> Self {
-        Self { data, ..self }
     }
 
     /// The label of each operation in logs and metrics: its path, with the methods in front where it lists any.
@@ -117,12 +114,8 @@ impl Operations {
             return Ok(permissions.to_vec());
         }
         let admits = |it: &&Operation| it.access.admits(CallerKind::Application);
-        let admitting = || {
-            self.listed
-                .iter()
-                .filter(admits)
-                .map(|it| it.permission.as_ref())
-        };
+        let listed = || self.listed.iter().filter(admits);
+        let admitting = || listed().map(|it| it.rules.permission.as_ref());
         let is_enough = |it: &&Permission| admitting().any(|needed| needed == Some(*it));
         let enough = Vec::from_iter(permissions.iter().filter(is_enough).cloned());
         let is_any = !enough.is_empty() || admitting().any(|needed| needed.is_none());
@@ -188,8 +181,8 @@ impl Operations {
 
     /// Whether the pattern that was found has the name of a script.
     fn lists_script(&self, found: Option<&[usize]>) -> bool {
-        let mut listed = self.listed_at(found);
-        listed.any(|it| it.path.text.split('/').any(|it| is_script(it.as_bytes())))
+        let mut texts = self.listed_at(found).map(|it| &it.rules.path.text);
+        texts.any(|text| text.split('/').any(|it| is_script(it.as_bytes())))
     }
 
     fn with_method(&self, found: Option<&[usize]>, method: &[u8]) -> Option<&Operation> {
@@ -203,7 +196,7 @@ impl Operations {
     /// read the path as that of an operation with enforced signatures, they are.
     #[must_use]
     pub fn is_enforced(&self, found: &Found<'_>, enforces: bool) -> bool {
-        let is_enforced = |operation: &Operation| operation.enforce.unwrap_or(enforces);
+        let is_enforced = |operation: &Operation| operation.is_enforced(enforces);
         match found {
             Found::Operation(operation) => is_enforced(operation),
             Found::Unlisted(_) => enforces,
@@ -213,8 +206,7 @@ impl Operations {
                 is_enforced(resembled) || matched.iter().any(|it| is_enforced(it))
             }
             Found::Ambiguous { path, .. } => {
-                let is_other = |it: &Operation| it.enforce.is_some_and(|it| it != enforces);
-                match self.listed.iter().any(is_other) {
+                match self.listed.iter().any(|it| is_enforced(it) != enforces) {
                     true => self.may_be_enforced(path, enforces),
                     false => enforces,
                 }
@@ -234,7 +226,7 @@ impl Operations {
                 .peekable();
             match listed.peek() {
                 None => enforces,
-                Some(_) => listed.any(|it| it.enforce.unwrap_or(enforces)),
+                Some(_) => listed.any(|it| it.is_enforced(enforces)),
             }
         })
     }
@@ -254,7 +246,7 @@ impl Operations {
         let asks_more = |other: &&Operation| match own {
             Some(own) => self.asks_more(other, own),
             // What is observed admits every call.
-            None => other.enforce != Some(false),
+            None => other.rules.enforcement != Some(Enforcement::Observe),
         };
         let others = readings.filter_map(|reading| {
             let read = self.root.find_path(&reading);
@@ -300,20 +292,20 @@ impl Operations {
     #[must_use]
     pub fn has_stricter_method(&self, own: &Operation) -> bool {
         let mut listed = self.listed.iter();
-        listed.any(|it| it.path.shape == own.path.shape && self.asks_more(it, own))
+        listed.any(|it| it.rules.path.is_same(&own.rules.path) && self.asks_more(it, own))
     }
 
     /// Whether an operation with the same path, and with any method, is enforced.
     #[must_use]
     pub fn is_path_enforced(&self, own: &Operation, enforces: bool) -> bool {
         let mut listed = self.listed.iter();
-        listed.any(|it| it.enforce.unwrap_or(enforces) && it.path.shape == own.path.shape)
+        listed.any(|it| it.is_enforced(enforces) && it.rules.path.is_same(&own.rules.path))
     }
 
     /// Whether a path is listed literally: it is as specific as any other.
     fn is_exact(&self, found: Option<&[usize]>) -> bool {
         let first = self.listed_at(found).next();
-        first.is_some_and(|operation| operation.path.is_literal())
+        first.is_some_and(|operation| operation.rules.path.is_literal())
     }
 
     /// An operation that some API finds under a path, and that is more specific than those found here.
@@ -336,7 +328,7 @@ impl Operations {
         let whole = (!is_same).then(|| resembled(&folded)).flatten();
         whole.or_else(|| {
             let without = without_extension(&folded).and_then(resembled);
-            without.filter(|operation| operation.path.ends_in_literal())
+            without.filter(|operation| operation.rules.path.ends_in_literal())
         })
     }
 }

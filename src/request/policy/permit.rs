@@ -8,7 +8,8 @@ use super::{
     PolicyRejection, UnmetRule,
     access::{Access, CallerKind},
     call::Call,
-    operations::{Found, ParameterHeader},
+    operations::Found,
+    settings::ParameterHeader,
 };
 use crate::{
     base::{
@@ -52,7 +53,7 @@ impl Call<'_> {
                 .map(|_| UnmetRule::Other(OperationRule::Access));
             return Err(self.operations.forbidden(unmet));
         }
-        if let Some(permission) = self.found.operation().and_then(|it| it.permission.as_ref())
+        if let Some(permission) = self.found.rules().and_then(|it| it.permission.as_ref())
             && !caller.has(permission)
         {
             let unmet = UnmetRule::Permission(permission.clone());
@@ -85,10 +86,10 @@ impl Permit {
     /// call without a token wherever `application` is not admitted, listed or not: such a caller does not learn what
     /// exists.
     pub fn for_verified(verified: Verified, call: &Call<'_>) -> Result<Self, PolicyRejection> {
-        let operation = call.found.operation();
-        let named = operation.map_or(&[][..], |operation| &operation.headers);
+        let rules = call.found.rules();
+        let named = rules.map_or(&[][..], |it| &it.headers.0);
         let headers = headers(&verified, &call.collected.parameters, named);
-        let forward_authorization = operation.and_then(|it| it.forward_authorization);
+        let forward_authorization = rules.and_then(|it| it.forward_authorization);
         let caller = match verified.into_credential() {
             Credential::AccessToken(access) => Caller::Consumer(access),
             Credential::Application(consumer) => Caller::Application(consumer),

@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use http::Method;
+use http::{HeaderName, HeaderValue, Method};
 use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::json;
 use strum::VariantArray as _;
 
 use super::{
-    access::{Access, CallerKind},
-    operations::{ApiTimeouts, Operation, Operations, ParameterHeader, Similar},
+    access::CallerKind,
+    operations::{frame_ancestors::FrameAncestor, pattern::PathPattern},
     path::SegmentData,
 };
 use crate::{
@@ -22,15 +22,11 @@ use crate::{
         text::names::Permission,
     },
     records::values::record::BodyHash,
-    request::{
-        policy::operations::{
-            frame_ancestors::{FrameAncestor, FrameAncestors},
-            pattern::PathPattern,
-        },
-        route::settings::Role,
-        verify::settings::Enforcement,
-    },
+    request::{route::settings::Role, verify::settings::Enforcement},
 };
+
+/// The longest value of a parameter that goes on as a header field, in bytes: servers limit the head of a request.
+const MAX_HEADER_BYTES: usize = 4_096;
 
 section! {
     /// Settings of all operations.
@@ -129,6 +125,16 @@ impl PathSettings {
     }
 }
 
+/// The treatment of a path that an API may take for one of a more specific pattern than the pattern that it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Similar {
+    /// It is rejected like a path that no caller may call.
+    Reject,
+    /// It is what it matches.
+    Wider,
+}
+
 /// The treatment of a part of a path that has more than one reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -151,19 +157,6 @@ impl UnlistedSettings {
             None if listed.is_empty() => &[Consumer],
             None => &[],
         }
-    }
-
-    /// The operations.
-    pub fn operations(
-        &self,
-        listed: &[OperationSettings],
-        paths: PathSettings,
-        role: Role,
-    ) -> Operations {
-        let unlisted = Access::to(self.kinds(listed, role));
-        let hide = self.forbidden_status == 404;
-        let listed = listed.iter().map(Operation::from).collect();
-        Operations::new(listed, unlisted, hide, paths.similar).with_data(paths.data())
     }
 }
 
@@ -194,33 +187,6 @@ impl OperationSettings {
     }
 }
 
-impl From<&OperationSettings> for Operation {
-    fn from(settings: &OperationSettings) -> Self {
-        let enforcement = settings.enforcement;
-        Self {
-            path: settings.path.clone(),
-            methods: settings.methods.iter().map(ToString::to_string).collect(),
-            permission: settings.permission.clone(),
-            access: Access::to(&settings.access),
-            from: settings.from.clone(),
-            enforce: enforcement.map(|enforcement| enforcement == Enforcement::Enforce),
-            websocket: !settings.upgrade.is_empty(),
-            needs_body_hash: settings.body_hash == BodyHash::Required,
-            timestamp_window: settings.timestamp_window,
-            timeouts: ApiTimeouts {
-                response: settings.response_timeout,
-                silence: settings.silence_timeout,
-            },
-            forward_authorization: settings.forward_authorization,
-            headers: settings.headers.0.clone(),
-            launch: settings
-                .launch
-                .then(|| FrameAncestors(settings.framed_by.clone())),
-            index: 0,
-        }
-    }
-}
-
 /// The kinds of caller who may call what no `[[operation]]` lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unlisted(pub Vec<CallerKind>);
@@ -242,6 +208,27 @@ impl<'de> Deserialize<'de> for Unlisted {
 /// One item of [`Unlisted`]; `None`: no caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UnlistedKind(Option<CallerKind>);
+
+/// A header field that has the value of a signed parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParameterHeader {
+    /// The name of the field.
+    pub name: HeaderName,
+    /// The name of the parameter, decoded.
+    pub parameter: String,
+}
+
+impl ParameterHeader {
+    /// The value of the field where the signature covers these values of the parameter: one, or equal copies, with bytes that a
+    /// field may have, and no white space at an end, which a recipient would take away.
+    pub fn value(&self, values: &[&[u8]]) -> Option<HeaderValue> {
+        let (first, others) = values.split_first()?;
+        let is_clear = others.iter().all(|other| other == first);
+        let fits = first.len() <= MAX_HEADER_BYTES && first.trim_ascii() == *first;
+        let value = HeaderValue::from_bytes(first).ok();
+        value.filter(|_| is_clear && fits)
+    }
+}
 
 /// Header fields that have the values of signed parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

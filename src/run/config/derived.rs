@@ -12,7 +12,11 @@ use crate::{
     records::nonce::settings::NonceScope,
     request::{
         parse::{origin::PrefixMode, settings::ServiceSettings},
-        policy::{access::CallerKind, operations::Operations, settings::OperationSettings},
+        policy::{
+            access::{Access, CallerKind},
+            operations::Operations,
+            settings::OperationSettings,
+        },
         route::{
             FlowPaths,
             settings::{FlowAt, Role},
@@ -72,8 +76,9 @@ impl Config {
 
     /// The protected operations.
     pub fn operations(&self) -> Operations {
-        self.operations
-            .operations(&self.operation, self.paths, self.flow.role)
+        let unlisted = Access::to(self.unlisted());
+        let hide = self.operations.forbidden_status == 404;
+        Operations::new(self.operation.clone(), unlisted, hide, self.paths)
     }
 
     /// `identity.assertion.audience`: as written, else the origin of the API; `None` for a Unix socket, which has none.

@@ -29,8 +29,8 @@ use crate::{
         policy::{
             AmbiguousPath,
             access::CallerKind,
-            operations::{ParameterHeader, pattern::PathPattern},
-            settings::{Ambiguous, OperationSettings},
+            operations::pattern::PathPattern,
+            settings::{Ambiguous, OperationSettings, ParameterHeader},
         },
         route::{FlowPath, ServiceCall, aliases, settings::FlowAt},
     },

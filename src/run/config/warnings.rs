@@ -21,8 +21,8 @@ use crate::{
         parse::origin::PrefixMode,
         policy::{
             access::CallerKind,
-            operations::{Similar, allowed_networks},
-            settings::{Ambiguous, OperationSettings},
+            operations::allowed_networks,
+            settings::{Ambiguous, OperationSettings, Similar},
         },
         route::settings::FlowAt,
         verify::{Advice, settings::Enforcement},

@@ -10,10 +10,7 @@ use crate::{
     operator::explain::{KnownSecrets, Rules, ServerView, TokenRecord},
     records::values::record::{AccessToken, Consumer, Dialect},
     request::{
-        policy::{
-            access::Access,
-            operations::{Operations, Similar},
-        },
+        policy::{access::Access, operations::Operations, settings::PathSettings},
         route::{
             FlowPaths,
             settings::{FlowAt, FlowSettings, Role},
@@ -294,7 +291,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                 Vec::new(),
                 Access::NOBODY,
                 true,
-                Similar::Reject,
+                PathSettings::STRICT,
             )),
             sunset: None,
         },

@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use super::operation::Operation;
-use crate::request::policy::{PolicyRejection, UnmetRule, access::Access, path::AmbiguousPath};
+use crate::request::policy::{
+    PolicyRejection, UnmetRule, access::Access, path::AmbiguousPath, settings::OperationSettings,
+};
 
 /// The operation that a request matches.
 #[derive(Debug)]
@@ -40,6 +42,11 @@ impl<'a> Found<'a> {
             | Self::Similar { .. }
             | Self::Ambiguous { .. } => None,
         }
+    }
+
+    /// The rules of the operation, if it is one.
+    pub fn rules(&self) -> Option<&'a OperationSettings> {
+        self.operation().map(|operation| &operation.rules)
     }
 }
 
@@ -106,8 +113,7 @@ impl Found<'_> {
 
 /// The value of `Allow` where these operations list the path.
 pub fn allowed_methods(operations: &[&Operation]) -> String {
-    let listed = operations.iter().flat_map(|operation| &operation.methods);
-    let mut methods: BTreeSet<&str> = listed.map(String::as_str).collect();
+    let mut methods: BTreeSet<_> = operations.iter().flat_map(|it| it.methods()).collect();
     if methods.contains("GET") {
         methods.insert("HEAD");
     }

@@ -41,7 +41,8 @@ impl FrameAncestor {
         })
     }
 
-    fn admits(&self, other: &Origin) -> bool {
+    /// Whether a page of this origin is one of the site.
+    pub fn admits(&self, other: &Origin) -> bool {
         let Origin { scheme, host, port } = &self.origin;
         let is_host = match self.is_wildcard {
             false => other.host == *host,
@@ -69,21 +70,10 @@ impl fmt::Display for FrameAncestor {
     }
 }
 
-/// The sites of one operation.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FrameAncestors(pub Vec<FrameAncestor>);
-
-impl FrameAncestors {
-    /// Whether a page of this origin is one of a site.
-    pub fn admits(&self, origin: &Origin) -> bool {
-        self.0.iter().any(|ancestor| ancestor.admits(origin))
-    }
-
-    /// The sources of `frame-ancestors`; `None` where there is no site.
-    pub fn sources(&self) -> Option<String> {
-        let sources = Vec::from_iter(self.0.iter().map(ToString::to_string)).join(" ");
-        Some(sources).filter(|sources| !sources.is_empty())
-    }
+/// The sources of `frame-ancestors`; `None` where there is no site.
+pub fn sources(sites: &[FrameAncestor]) -> Option<String> {
+    let sources = Vec::from_iter(sites.iter().map(ToString::to_string));
+    (!sources.is_empty()).then(|| sources.join(" "))
 }
 
 #[cfg(test)]
@@ -128,8 +118,10 @@ mod tests {
             "http://dev.test:81",
         ];
         let sites = written.map(|site| FrameAncestor::parse(site).unwrap());
-        let sites = FrameAncestors(sites.to_vec());
-        let admits = |origin: &str| sites.admits(&Origin::parse(origin).unwrap());
+        let admits = |origin: &str| {
+            let origin = Origin::parse(origin).unwrap();
+            sites.iter().any(|site| site.admits(&origin))
+        };
         for admitted in [
             "https://lms.example",
             "https://a.lms.test",
@@ -151,7 +143,7 @@ mod tests {
             assert!(!admits(other), "{other}");
         }
         let sources = "https://lms.example https://*.lms.test http://dev.test:81";
-        assert_eq!(sites.sources().as_deref(), Some(sources));
-        assert_eq!(FrameAncestors::default().sources(), None);
+        assert_eq!(super::sources(&sites).as_deref(), Some(sources));
+        assert_eq!(super::sources(&[]), None);
     }
 }

@@ -2,28 +2,55 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{
+    super::settings::{Ambiguous, ParameterHeaders},
+    *,
+};
 use crate::{
-    oauth::percent, request::parse::target, telemetry::calls::facts::OperationRule, text::words,
+    oauth::percent, records::values::record::BodyHash, request::parse::target,
+    telemetry::calls::facts::OperationRule, text::words,
 };
 
-fn operation(path: &str, methods: &[&str]) -> Operation {
-    Operation {
+fn operation(path: &str, methods: &[&str]) -> OperationSettings {
+    OperationSettings {
         path: path.parse().unwrap(),
-        methods: methods.iter().map(ToString::to_string).collect(),
+        methods: methods
+            .iter()
+            .map(|method| method.parse().unwrap())
+            .collect(),
         permission: None,
-        access: Access::to(&[CallerKind::Consumer]),
+        access: vec![CallerKind::Consumer],
         from: Vec::new(),
-        enforce: None,
-        websocket: false,
-        needs_body_hash: false,
+        enforcement: None,
+        upgrade: Vec::new(),
+        body_hash: BodyHash::Optional,
         timestamp_window: None,
-        timeouts: ApiTimeouts::default(),
+        response_timeout: None,
+        silence_timeout: None,
         forward_authorization: None,
-        headers: Vec::new(),
-        launch: None,
-        index: 0,
+        headers: ParameterHeaders::default(),
+        launch: false,
+        framed_by: Vec::new(),
     }
+}
+
+impl PathSettings {
+    /// Nothing is data, and no path is taken for another.
+    pub(crate) const STRICT: Self = Self::of(Similar::Reject, Ambiguous::Reject);
+
+    const fn of(similar: Similar, ambiguous: Ambiguous) -> Self {
+        Self {
+            similar,
+            encoded: ambiguous,
+            parameters: ambiguous,
+            empty_segments: ambiguous,
+        }
+    }
+}
+
+fn prepared(list: Vec<OperationSettings>, similar: Similar, ambiguous: Ambiguous) -> Operations {
+    let paths = PathSettings::of(similar, ambiguous);
+    Operations::new(list, Access::NOBODY, true, paths)
 }
 
 fn operations() -> Operations {
@@ -44,18 +71,18 @@ fn operations() -> Operations {
         operation("/both", &["GET"]),
         operation("/both", &["HEAD", "POST"]),
     ];
-    Operations::new(list, Access::NOBODY, true, Similar::Wider)
+    prepared(list, Similar::Wider, Ambiguous::Reject)
 }
 
 fn found(path: &str, method: &str) -> String {
     match operations().find(path.as_bytes(), method.as_bytes()) {
-        Found::Operation(operation) if operation.path.to_string() == "/both" => {
-            format!("/both {}", operation.methods[0])
+        Found::Operation(operation) if operation.rules.path.text == "/both" => {
+            format!("/both {}", operation.methods()[0])
         }
-        Found::Operation(operation) => operation.path.to_string(),
+        Found::Operation(operation) => operation.rules.path.to_string(),
         Found::OtherMethod(others) => format!("405 {}", allowed_methods(&others)),
         Found::Unlisted(_) => "unlisted".to_owned(),
-        Found::Similar { resembled, .. } => format!("similar to {}", resembled.path),
+        Found::Similar { resembled, .. } => format!("similar to {}", resembled.rules.path),
         Found::Ambiguous { .. } => "400".to_owned(),
     }
 }
@@ -109,7 +136,7 @@ fn the_most_specific_pattern_wins() {
 fn a_parameter_may_stand_beside_all_that_is_left() {
     let list = words("/{*all} /{kind}/{id} /files/{*rest} /files/{id}/meta");
     let list = list.iter().map(|path| operation(path, &[])).collect();
-    let operations = Operations::new(list, Access::NOBODY, true, Similar::Wider);
+    let operations = prepared(list, Similar::Wider, Ambiguous::Reject);
     for (path, expected) in [
         ("/", None),
         ("/a", Some("/{*all}")),
@@ -121,7 +148,7 @@ fn a_parameter_may_stand_beside_all_that_is_left() {
         ("/files/1/meta/x", Some("/files/{*rest}")),
     ] {
         let found = match operations.find(path.as_bytes(), b"GET") {
-            Found::Operation(operation) => Some(&*operation.path.text),
+            Found::Operation(operation) => Some(&*operation.rules.path.text),
             _ => None,
         };
         assert_eq!(found, expected, "{path}");
@@ -131,25 +158,24 @@ fn a_parameter_may_stand_beside_all_that_is_left() {
 /// What a path is found to be where everything is data of a segment.
 fn found_with_data(path: &str, similar: Similar) -> String {
     let list = [
-        ("/items/{id}", Some(false)),
-        ("/items/{id}/secret", Some(true)),
+        ("/items/{id}", Some(Enforcement::Observe)),
+        ("/items/{id}/secret", Some(Enforcement::Enforce)),
         ("/items/me", None),
         ("//v1/{id}", None),
         ("/v1/{id}", None),
         ("/{*rest}", None),
         ("/a%2Fb", None),
     ];
-    let list = list.into_iter().map(|(path, enforce)| Operation {
-        enforce,
-        ..operation(path, &["GET"])
-    });
-    let operations = Operations::new(list.collect(), Access::NOBODY, true, similar);
-    match operations
-        .with_data(SegmentData::ALL)
-        .find(path.as_bytes(), b"GET")
-    {
-        Found::Operation(operation) => operation.path.to_string(),
-        Found::Similar { resembled, .. } => format!("similar to {}", resembled.path),
+    let list = list
+        .into_iter()
+        .map(|(path, enforcement)| OperationSettings {
+            enforcement,
+            ..operation(path, &["GET"])
+        });
+    let operations = prepared(list.collect(), similar, Ambiguous::Data);
+    match operations.find(path.as_bytes(), b"GET") {
+        Found::Operation(operation) => operation.rules.path.to_string(),
+        Found::Similar { resembled, .. } => format!("similar to {}", resembled.rules.path),
         Found::OtherMethod(_) => "405".to_owned(),
         Found::Unlisted(_) => "unlisted".to_owned(),
         Found::Ambiguous { reason, .. } => reason.to_string(),
@@ -245,13 +271,13 @@ proptest! {
         let patterns = patterns.iter().filter(|pattern| known.insert(decoded(pattern)));
         let patterns: Vec<String> = patterns.map(|pattern| numbered(pattern)).collect();
         let list = patterns.iter().map(|pattern| operation(pattern, &[])).collect();
-        let operations = Operations::new(list, Access::NOBODY, true, Similar::Wider);
+        let operations = prepared(list, Similar::Wider, Ambiguous::Reject);
         for path in &paths {
             let matching = |pattern: &&String| match_slowly(pattern, path);
             let best = patterns.iter().max_by_key(matching);
             let best = best.filter(|pattern| matching(pattern).is_some()).map(|best| best.as_str());
             let found = match operations.find(path.as_bytes(), b"GET") {
-                Found::Operation(operation) => Some(&*operation.path.text),
+                Found::Operation(operation) => Some(&*operation.rules.path.text),
                 _ => None,
             };
             prop_assert_eq!(found, best, "{} in {:?}", path, patterns);
@@ -268,13 +294,12 @@ proptest! {
     ) {
         let read: Vec<String> = patterns.iter().map(|pattern| numbered(pattern)).collect();
         let list = read.iter().map(|pattern| operation(pattern, &[])).collect();
-        let operations = Operations::new(list, Access::NOBODY, true, Similar::Wider);
-        let operations = operations.with_data(SegmentData::ALL);
+        let operations = prepared(list, Similar::Wider, Ambiguous::Data);
         for path in &paths {
             let matching = |pattern: &&String| match_slowly(pattern, path);
             let best = read.iter().max_by_key(matching).filter(|it| matching(it).is_some());
             let found = match operations.find(path.as_bytes(), b"GET") {
-                Found::Operation(operation) => Some(&operation.path.text),
+                Found::Operation(operation) => Some(&operation.rules.path.text),
                 _ => None,
             };
             prop_assert_eq!(found, best, "{} in {:?}", path, read);
@@ -288,18 +313,17 @@ proptest! {
     ) {
         let path = format!("/{path}");
         let list = words("/a /a/b /{x} /{x}/b /{*rest} /b/{*rest}");
-        let list = list.iter().enumerate().map(|(index, path)| Operation {
+        let list = list.iter().enumerate().map(|(index, path)| OperationSettings {
             permission: (index % 2 == 0).then(|| format!("p{index}").parse().unwrap()),
             ..operation(path, &[])
         });
-        let operations = Operations::new(list.collect(), Access::NOBODY, true, Similar::Reject);
-        let operations = operations.with_data(SegmentData::ALL);
+        let operations = prepared(list.collect(), Similar::Reject, Ambiguous::Data);
         if let Found::Operation(own) = operations.find(path.as_bytes(), b"GET") {
             for reading in readings(path.as_bytes()).unwrap() {
                 for other in operations.listed_at(operations.root.find_path(&reading)) {
-                    let asks = other.permission.is_some() && other.permission != own.permission;
-                    let is_literal = own.path.is_literal();
-                    prop_assert!(!asks || is_literal, "{} is {} and {}", path, own.path, other.path);
+                    let asks = other.rules.permission.is_some() && other.rules.permission != own.rules.permission;
+                    let is_literal = own.rules.path.is_literal();
+                    prop_assert!(!asks || is_literal, "{} is {} and {}", path, own.rules.path, other.rules.path);
                 }
             }
             for segment in path.split('/') {
@@ -327,7 +351,7 @@ fn passes_any_path_on_where_no_operation_is_listed() {
         Vec::new(),
         Access::to(&[CallerKind::Consumer]),
         true,
-        Similar::Reject,
+        PathSettings::STRICT,
     );
     for path in ["/a//../%2f;x\\%zz", "/"] {
         let found = operations.find(path.as_bytes(), b"GET");
@@ -355,11 +379,12 @@ fn admits_the_addresses_of_its_networks_alone() {
         let all = words(networks).into_iter();
         let from = all.map(|text| text.parse().unwrap()).collect();
         let address = address.map(|text| text.parse().unwrap());
-        let operation = Operation {
+        let list = vec![OperationSettings {
             from,
             ..operation("/", &[])
-        };
-        let unmet = operation.unmet_by(address);
+        }];
+        let operations = prepared(list, Similar::Reject, Ambiguous::Reject);
+        let unmet = operations.find(b"/", b"GET").unmet_by(address);
         let expected = (!is_admitted).then_some(UnmetRule::Other(OperationRule::From));
         assert_eq!(unmet, expected, "{address:?} in {networks}");
     }

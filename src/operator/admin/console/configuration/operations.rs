@@ -11,13 +11,13 @@ use crate::{
         parts::{Named, Tag},
     },
     provider::respond::OwnResponse,
-    records::values::record::Consumer,
+    records::values::record::{BodyHash, Consumer},
     request::{
         parse::target::RequestTarget,
         policy::{
             access::{Access, CallerKind},
             conventions,
-            operations::{Found, Operation, allowed_methods, allowed_networks},
+            operations::{Found, Operation, allowed_methods, allowed_networks, frame_ancestors},
         },
     },
 };
@@ -105,17 +105,17 @@ impl ConsoleRequest<'_> {
             }
         }
         let row = |operation: &Operation| OperationRow {
-            methods: match &operation.methods[..] {
+            methods: match &operation.methods()[..] {
                 [] => "any".to_owned(),
                 methods => methods.join(", "),
             },
-            path: operation.path.to_string(),
-            permission: match &operation.permission {
+            path: operation.rules.path.to_string(),
+            permission: match &operation.rules.permission {
                 None => "none needed".to_owned(),
                 Some(permission) => permission.to_string(),
             },
             admitted: admitted(operation.access),
-            signatures: enforcement(operation.enforce.unwrap_or(enforces)),
+            signatures: enforcement(operation.is_enforced(enforces)),
             rules: rules(operation).join("; "),
         };
         let rows = Vec::from_iter(operations.listed().iter().map(row));
@@ -155,9 +155,7 @@ fn for_consumer(found: &Found<'_>, consumer: &Consumer) -> String {
     let access = found.access();
     let admitted = kinds.into_iter().filter(|(kind, _)| access.admits(*kind));
     let admitted = Vec::from_iter(admitted.map(|(_, how)| how));
-    let permission = found
-        .operation()
-        .and_then(|operation| operation.permission.as_ref());
+    let permission = found.rules().and_then(|it| it.permission.as_ref());
     if !consumer.enabled {
         return format!("{name} gets 401: it is disabled.");
     }
@@ -193,7 +191,7 @@ fn callers(access: Access) -> String {
 /// What happens to a call.
 fn outcome(found: &Found<'_>) -> String {
     match found {
-        Found::Operation(operation) => match &operation.permission {
+        Found::Operation(operation) => match &operation.rules.permission {
             Some(permission) => format!(
                 "forwarded for {} with the permission {permission}, rejected for anybody else",
                 callers(operation.access)
@@ -220,14 +218,14 @@ fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
     let signatures = ("Signatures", enforcement(is_enforced).to_owned());
     match found {
         Found::Operation(operation) => {
-            let permission = operation.permission.as_ref();
+            let permission = operation.rules.permission.as_ref();
             let permission = permission.map_or_else(
                 || "none is needed".to_owned(),
                 |name| format!("{name}, of the consumer and, if there is one, of its token"),
             );
             let own = Some(rules(operation).join("; ")).filter(|rules| !rules.is_empty());
             vec![
-                ("Operation", operation.path.to_string()),
+                ("Operation", operation.rules.path.to_string()),
                 ("Who may call", callers(operation.access)),
                 ("Permission", permission),
                 signatures,
@@ -245,7 +243,7 @@ fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
                 "Why",
                 format!(
                     "an API that ignores letter case, white space, dots, slashes or an extension at an end, or that splits segments elsewhere, takes it for {} (paths.similar)",
-                    resembled.path
+                    resembled.rules.path
                 ),
             ),
             signatures,
@@ -264,24 +262,20 @@ fn about(found: &Found<'_>, is_enforced: bool) -> Vec<(&'static str, String)> {
 
 /// The rules that an operation has instead of the general ones, or in addition to them.
 fn rules(operation: &Operation) -> Vec<String> {
-    let from = &operation.from;
+    let from = &operation.rules.from;
     let callers = (!from.is_empty()).then(|| allowed_networks(from));
-    let hash = operation.needs_body_hash;
+    let hash = operation.rules.body_hash == BodyHash::Required;
     let hash = hash.then(|| "a body that is not a form needs oauth_body_hash".to_owned());
-    let window = operation.timestamp_window;
+    let window = operation.rules.timestamp_window;
     let window = window.map(|it| format!("timestamps within {}s", it.as_secs()));
     let forwarded = operation.credentials().map(str::to_owned);
-    let headers = operation.headers.iter();
+    let headers = operation.rules.headers.0.iter();
     let headers = headers.map(|it| format!("{} has {}", it.name, it.parameter));
-    let launch = operation
-        .launch
-        .as_ref()
-        .map(|sites| match sites.sources() {
-            Some(sources) => {
-                format!("a failed launch shows a page for its user, which {sources} may frame")
-            }
-            None => "a failed launch shows a page for its user, which no site may frame".to_owned(),
-        });
+    let launch = operation.rules.launch.then(|| {
+        let sites = frame_ancestors::sources(&operation.rules.framed_by);
+        let sites = sites.as_deref().unwrap_or("no site");
+        format!("a failed launch shows a page for its user, which {sites} may frame")
+    });
     let rules = [hash, window, forwarded, launch].into_iter().flatten();
     callers.into_iter().chain(rules).chain(headers).collect()
 }

@@ -151,7 +151,7 @@ impl ConsoleRequest<'_> {
             let operations = live.authorizer.operations.listed();
             let needs = operations
                 .iter()
-                .filter(|it| it.permission.is_some())
+                .filter(|it| it.rules.permission.is_some())
                 .count();
             if consumer.permissions.is_empty() && needs > 0 {
                 warnings.insert(0, format!("It has no permission: its calls of the {needs} operations that need one are rejected."));

@@ -159,12 +159,11 @@ impl ConsoleRequest<'_> {
         let live = self.admin.shared.live.load();
         let operations = &live.authorizer.operations;
         let is_open = |operation: &&Operation| {
-            let methods = &operation.methods;
-            let is_get = methods.is_empty() || methods.iter().any(|method| method == "GET");
-            let needed = operation.permission.as_ref();
+            let is_get = operation.has_method(b"GET");
+            let needed = operation.rules.permission.as_ref();
             let is_permitted = needed.is_none_or(|it| consumer.permissions.contains(it));
             // A launch is a form that a browser sends.
-            let is_plain = is_get && operation.launch.is_none();
+            let is_plain = is_get && !operation.rules.launch;
             operation.access.admits(CallerKind::Application) && is_permitted && is_plain
         };
         let backend = self.backend;
@@ -172,7 +171,7 @@ impl ConsoleRequest<'_> {
         let api = api.trim_end_matches('/');
         let open = operations.listed().iter().find(is_open);
         let path = match open {
-            Some(operation) => Some(operation.path.example()),
+            Some(operation) => Some(operation.rules.path.example()),
             None if operations.unlisted().admits(CallerKind::Application) => Some("/".to_owned()),
             None => None,
         };
