@@ -62,7 +62,7 @@ struct RegistrationPage<'a> {
     /// An operator decides on each.
     needs_approval: bool,
     /// No user gets another one, and a page about that, if there is one.
-    ended: Option<Option<&'a str>>,
+    ended: Option<Option<String>>,
 }
 
 /// Why nothing was changed: a message, the field at fault, and what is wrong with it in English.
@@ -266,10 +266,10 @@ impl PageRequest<'_> {
     }
 
     /// That no user gets another consumer, and a page about it.
-    fn ended(&self) -> Option<Option<&str>> {
+    fn ended(&self) -> Option<Option<String>> {
         let sunset = self.pages.rules.sunset.as_deref();
-        let ended = sunset.filter(|sunset| !sunset.new_consumers);
-        ended.map(|sunset| sunset.page.as_deref())
+        let ended = sunset.filter(|sunset| !sunset.new_consumers());
+        ended.map(|sunset| sunset.page())
     }
 
     /// Shows one of the user's consumers.

@@ -97,7 +97,7 @@ impl StoreSettings {
         Ok(StoreParams {
             backend: match self.file() {
                 Some(path) => Backend::Sqlite(path),
-                None => Backend::Postgres(Box::new(postgres_url(&self.url)?)),
+                None => Backend::Postgres(Box::new(PostgresUrl::parse(self.url.expose())?)),
             },
             keys: self.keys()?,
             opening,
@@ -117,10 +117,6 @@ impl StoreSettings {
         });
         keys.collect()
     }
-}
-
-fn postgres_url(url: &StoreUrl) -> Result<PostgresUrl, StoreSettingError> {
-    Ok(PostgresUrl::parse(url.expose())?)
 }
 
 /// The kind of store.

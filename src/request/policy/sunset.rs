@@ -2,56 +2,28 @@
 
 pub mod settings;
 
-use std::{ops::Range, time::Duration};
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use self::settings::{BrownOutSettings, SunsetSettings};
 use super::PolicyRejection;
 use crate::{
-    base::{
-        clock::{Clock, UnixTime},
-        text::names::ConsumerKey,
-    },
+    base::{clock::Clock, text::names::ConsumerKey},
     request::route::TokenCall,
 };
 
 static DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 static SUNSET: HeaderName = HeaderName::from_static("sunset");
 
-/// The consumers concerned; an empty list means all.
-#[derive(Debug, Clone, Default)]
-pub struct Concerned(pub Vec<ConsumerKey>);
-
-impl Concerned {
-    fn has(&self, consumer: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|key| key.as_str() == consumer)
-    }
-}
-
-/// A planned period in which consumers get 503, so that those that still call notice.
-#[derive(Debug, Clone)]
-pub struct BrownOut {
-    /// The period.
-    pub during: Range<UnixTime>,
-    /// The consumers concerned.
-    pub consumers: Concerned,
-}
-
 /// The end of OAuth 1.0a here.
 #[derive(Debug)]
 pub struct Sunset {
-    /// The consumers concerned.
-    pub consumers: Concerned,
-    /// The brown-outs before it.
-    pub brown_outs: Vec<BrownOut>,
-    /// Developers may still ask for consumers.
-    pub new_consumers: bool,
-    new_grants: bool,
-    signatures: bool,
-    /// A page about it.
-    pub page: Option<String>,
-    /// The clock.
-    pub clock: Clock,
+    /// As it is written.
+    written: SunsetSettings,
+    /// The periods before it in which consumers get 503, so that those that still call notice.
+    brown_outs: Vec<BrownOutSettings>,
+    clock: Clock,
     /// The value of `Deprecation` (RFC 9745 §2).
     deprecation: HeaderValue,
     /// The value of `Sunset` (RFC 8594 §3).
@@ -61,6 +33,20 @@ pub struct Sunset {
 }
 
 impl Sunset {
+    /// Whether developers may still ask for consumers.
+    pub const fn new_consumers(&self) -> bool {
+        self.written.new_consumers
+    }
+
+    /// A page about it.
+    pub fn page(&self) -> Option<String> {
+        self.written.link.as_ref().map(|page| page.0.clone())
+    }
+
+    fn concerns(&self, consumer: &str) -> bool {
+        is_among(&self.written.consumers, consumer)
+    }
+
     /// Rejects a call of a consumer during a brown-out.
     ///
     /// # Errors
@@ -70,14 +56,15 @@ impl Sunset {
             return Ok(());
         }
         let now = self.clock.now();
-        let is_on =
-            |one: &&BrownOut| one.during.contains(&now) && one.consumers.has(consumer.as_str());
-        let ends = self
-            .brown_outs
-            .iter()
-            .filter(is_on)
-            .map(|one| one.during.end);
-        match ends.max() {
+        let is_on = |one: &&BrownOutSettings| {
+            let consumers = match one.consumers.as_slice() {
+                [] => &self.written.consumers,
+                consumers => consumers,
+            };
+            (one.from.0..one.until.0).contains(&now) && is_among(consumers, consumer.as_str())
+        };
+        let ends = self.brown_outs.iter().filter(is_on);
+        match ends.map(|one| one.until.0).max() {
             None => Ok(()),
             Some(end) => Err(PolicyRejection::BrownOut {
                 retry_after: Duration::from_secs(end.0.saturating_sub(now.0)),
@@ -90,11 +77,9 @@ impl Sunset {
     /// # Errors
     /// [`PolicyRejection::GrantsEnded`]
     pub fn check_grant(&self, consumer: &str) -> Result<(), PolicyRejection> {
-        match self.new_grants || !self.consumers.has(consumer) {
+        match self.written.new_grants || !self.concerns(consumer) {
             true => Ok(()),
-            false => Err(PolicyRejection::GrantsEnded {
-                page: self.page.clone(),
-            }),
+            false => Err(PolicyRejection::GrantsEnded { page: self.page() }),
         }
     }
 
@@ -110,10 +95,8 @@ impl Sunset {
     ) -> Result<(), PolicyRejection> {
         match call {
             Some(call) if call.is_grant() => self.check_grant(consumer),
-            None if !self.signatures && self.consumers.has(consumer) => {
-                Err(PolicyRejection::SignaturesEnded {
-                    page: self.page.clone(),
-                })
+            None if !self.written.signatures && self.concerns(consumer) => {
+                Err(PolicyRejection::SignaturesEnded { page: self.page() })
             }
             Some(_) | None => Ok(()),
         }
@@ -121,14 +104,12 @@ impl Sunset {
 
     /// The rejection of a token call of an unknown consumer, if no others are to be registered.
     pub fn of_unknown_consumer(&self) -> Option<PolicyRejection> {
-        (!self.new_consumers).then(|| PolicyRejection::ConsumersEnded {
-            page: self.page.clone(),
-        })
+        (!self.new_consumers()).then(|| PolicyRejection::ConsumersEnded { page: self.page() })
     }
 
     /// Adds the fields to the response to a call with a right signature of this consumer.
     pub fn announce(&self, headers: &mut HeaderMap, consumer: &str) {
-        if !self.consumers.has(consumer) {
+        if !self.concerns(consumer) {
             return;
         }
         // The field has one value: the API's own would contradict this one.
@@ -140,4 +121,9 @@ impl Sunset {
             headers.append(header::LINK, link.clone());
         }
     }
+}
+
+/// Whether it is one of these consumers; no keys mean all.
+fn is_among(consumers: &[ConsumerKey], consumer: &str) -> bool {
+    consumers.is_empty() || consumers.iter().any(|key| key.as_str() == consumer)
 }

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use toml::Value;
 
-use super::{BrownOut, Concerned, Sunset};
+use super::Sunset;
 use crate::{
     base::{
         clock::{Clock, UnixTime},
@@ -58,35 +58,22 @@ impl SunsetSettings {
         if !is_written && goes_on && self.consumers.is_empty() && brown_outs.is_empty() {
             return None;
         }
-        let brown_out = |one: &BrownOutSettings| BrownOut {
-            during: one.from.0..one.until.0,
-            consumers: Concerned(match one.consumers.is_empty() {
-                true => self.consumers.clone(),
-                false => one.consumers.clone(),
-            }),
-        };
+        let link = self.link.as_ref();
         let date = self.date.map(|date| date.0);
         // OAuth 1.0a is deprecated at its end at the latest.
         let now = clock.now().min(date.unwrap_or(UnixTime(u64::MAX)));
         let deprecation = self.deprecation.and_then(|since| Some(since.0?.0));
         let deprecation = format!("@{}", deprecation.unwrap_or(now).0);
-        let page = self.link.as_ref().map(|link| link.0.clone());
         // A date is a text of letters and digits, and a link is a URL that has been checked: none of them is left out.
         let value = |text: String| HeaderValue::try_from(text).ok();
         let http_date = |date: UnixTime| fmt_http_date(UNIX_EPOCH + Duration::from_secs(date.0));
         Some(Sunset {
-            consumers: Concerned(self.consumers.clone()),
-            brown_outs: brown_outs.iter().map(brown_out).collect(),
-            new_consumers: self.new_consumers,
-            new_grants: self.new_grants,
-            signatures: self.signatures,
+            written: self.clone(),
+            brown_outs: brown_outs.to_vec(),
             clock: clock.clone(),
             deprecation: value(deprecation).unwrap_or(HeaderValue::from_static("@0")),
             sunset: date.and_then(|date| value(http_date(date))),
-            link: page
-                .as_ref()
-                .and_then(|page| value(format!("<{page}>; rel=\"sunset\""))),
-            page,
+            link: link.and_then(|WebUrl(page)| value(format!("<{page}>; rel=\"sunset\""))),
         })
     }
 }
