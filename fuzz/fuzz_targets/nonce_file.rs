@@ -26,8 +26,8 @@ fuzz_target!(|input: &[u8]| {
             )
         })
         .collect();
-    let mut bytes = fuzzing::log(&records);
-    fs::write(&log, &bytes).expect("room");
+    fuzzing::write(&log, &records).expect("room");
+    let mut bytes = fs::read(&log).expect("a file");
     assert_eq!(fuzzing::read(&state, &log).expect("whole"), records);
     // One byte is replaced, or the end is cut off.
     let at = usize::from(place) * bytes.len() / 256;
@@ -37,8 +37,7 @@ fuzz_target!(|input: &[u8]| {
         bytes[at] ^= value;
     }
     fs::write(&log, &bytes).expect("room");
-    assert!(
-        fuzzing::read(&state, &log).is_err(),
-        "taken for whole: {records:?}"
-    );
+    if let Ok(read) = fuzzing::read(&state, &log) {
+        assert_eq!(read, records, "taken for whole");
+    }
 });

@@ -1,8 +1,12 @@
-//! The reader of a window's files, for the fuzz targets alone.
+//! The files of a window, for the fuzz targets alone.
 
 use std::{io, path::Path};
 
-use super::{key::Key, segment, state};
+use super::{
+    key::Key,
+    segment::{self, Segment},
+    state,
+};
 
 /// The key of the logs that are read.
 const KEY: Key = Key([1, 2]);
@@ -20,12 +24,14 @@ pub fn read(state: &Path, log: &Path) -> io::Result<Vec<(u64, u64)>> {
     Ok(records)
 }
 
-/// The bytes of a log with these records.
-pub fn log(records: &[(u64, u64)]) -> Vec<u8> {
-    let head = KEY.seal(1, records.len() as u64);
-    let records = records
-        .iter()
-        .map(|&(second, fingerprint)| KEY.seal(second, fingerprint));
-    let words = std::iter::once(head).chain(records).flatten();
-    words.flat_map(u64::to_ne_bytes).collect()
+/// Writes a log with these records.
+///
+/// # Errors
+/// The system's.
+pub fn write(log: &Path, records: &[(u64, u64)]) -> io::Result<()> {
+    let segment = Segment::create(log, 1, records.len(), KEY)?;
+    for &(second, fingerprint) in records {
+        segment.append(second, KEY.seal(second, fingerprint));
+    }
+    Ok(())
 }
