@@ -94,10 +94,22 @@ impl Failure {
     /// Whether it is a fault, ours or the API's, rather than a rejection.
     #[must_use]
     pub const fn is_fault(&self) -> bool {
-        matches!(
-            self,
-            Self::Unverifiable(_) | Self::Upstream(_) | Self::Store(_) | Self::NoRandomness(_)
-        )
+        match self {
+            Self::Parse(_)
+            | Self::Body(_)
+            | Self::Route(_)
+            | Self::Shape(_)
+            | Self::Verify(_)
+            | Self::Policy(_)
+            | Self::Issue(_)
+            | Self::Forward(_)
+            | Self::Page(_)
+            | Self::Busy
+            | Self::Ending => false,
+            Self::Unverifiable(_) | Self::Upstream(_) | Self::Store(_) | Self::NoRandomness(_) => {
+                true
+            }
+        }
     }
 
     /// Whether the caller has gone.

@@ -77,7 +77,44 @@ fn rejected(call: &CallRecord<'_>) -> Option<&'static str> {
         },
         Verdict::RateLimited => "Too many requests",
         Verdict::LoginFailed => "Wrong password",
-        _ => return None,
+        Verdict::Forwarded
+        | Verdict::Anonymous
+        | Verdict::Observed
+        | Verdict::RequestTokenIssued
+        | Verdict::AccessTokenIssued
+        | Verdict::AccessTokenRevoked
+        | Verdict::TokenExchanged
+        | Verdict::Page
+        | Verdict::LoginNeeded
+        | Verdict::ParameterRejected
+        | Verdict::SignatureMethodRejected
+        | Verdict::VersionRejected
+        | Verdict::ConsumerKeyUnknown
+        | Verdict::TokenExpired
+        | Verdict::TokenUsed
+        | Verdict::TokenRevoked
+        | Verdict::VerifierInvalid
+        | Verdict::LaunchRepeated
+        | Verdict::TimestampRefused
+        | Verdict::PermissionUnknown
+        | Verdict::BadRequest
+        | Verdict::NotFound
+        | Verdict::MethodNotAllowed
+        | Verdict::RequestTimeout
+        | Verdict::PayloadTooLarge
+        | Verdict::UriTooLong
+        | Verdict::Misdirected
+        | Verdict::LoginThrottled
+        | Verdict::HeadersTooLarge
+        | Verdict::InternalError
+        | Verdict::BadGateway
+        | Verdict::BrownOut
+        | Verdict::GrantsEnded
+        | Verdict::SignaturesEnded
+        | Verdict::Unavailable
+        | Verdict::GatewayTimeout
+        | Verdict::LoopDetected
+        | Verdict::Aborted => return None,
     })
 }
 
