@@ -336,25 +336,18 @@ impl Authorizer {
             .try_for_each(|key| self.check_signed(sunset, key, call))
     }
 
-    /// Checks whether a consumer may still make a signed call for the API, which may give tokens in other spellings of a path.
+    /// Checks whether a consumer may still make a signed call for the API, which may give tokens in other spellings of a path,
+    /// also in those that are only observed.
     fn check_signed(
         &self,
         sunset: &Sunset,
         key: &str,
         call: &Call<'_>,
     ) -> Result<(), PolicyRejection> {
-        sunset.check_signed(key, call.token_call)?;
-        match sunset.check_grant(key) {
-            Err(ended) if self.may_be_grant(call) => Err(ended),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether an API that stays the provider may read a call as one that gives a token.
-    fn may_be_grant(&self, call: &Call<'_>) -> bool {
-        let (flow, target) = (&self.flow, &call.head.target);
-        let resembled = || flow.guarded_token_call(target, may_be_read_as);
-        matches!(call.found, Found::Unlisted(_)) && resembled().is_some_and(TokenCall::is_grant)
+        sunset.check_signed(key, call.token_call, || {
+            let (path, parameters) = (call.head.target.path, &call.collected.parameters);
+            self.flow.may_be_grant(path, parameters, may_be_read_as)
+        })
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.

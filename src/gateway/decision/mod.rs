@@ -71,10 +71,7 @@ pub fn begin<'c>(
     };
     let is_enforced = live.authorizer.is_enforced(&found, &head.target);
     let token_call = match found {
-        Found::Unlisted(_) => {
-            let flow = &live.authorizer.flow;
-            flow.guarded_token_call(&head.target, <[u8]>::eq)
-        }
+        Found::Unlisted(_) => live.authorizer.flow.guarded_token_call(&head.target),
         _ => None,
     };
     let (collected, malformed) = match collected {

@@ -40,7 +40,7 @@ use crate::{
         values::record::{AccessToken, Consumer, RequestToken},
     },
     request::{
-        policy::{access::CallerKind, body_hash},
+        policy::{access::CallerKind, body_hash, operations::may_be_read_as},
         verify::{Purpose, VerifyRejection, advice},
     },
 };
@@ -330,7 +330,10 @@ fn rejected(call: &Named<'_>, examined: &Examined) -> Vec<String> {
     if let Some(sunset) = &server.rules.sunset {
         let key = &server.consumer.key;
         let call = server.rules.token_call(request, parameters);
-        let checks = [sunset.check(key), sunset.check_signed(key.as_str(), call)];
+        let (flow, path) = (&server.rules.flow, request.uri.path.as_bytes());
+        let may_be_grant = || flow.may_be_grant(path, parameters, may_be_read_as);
+        let signed = sunset.check_signed(key.as_str(), call, may_be_grant);
+        let checks = [sunset.check(key), signed];
         rejections.extend(checks.into_iter().filter_map(Result::err).map(|rejection| {
             let advice = rejection.problem().advice;
             let reason = advice.unwrap_or_else(|| rejection.to_string().into());

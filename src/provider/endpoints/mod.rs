@@ -180,7 +180,7 @@ impl Endpoints {
         if let Some(sunset) = &self.sunset {
             let key = &verified.credential().consumer().key;
             sunset.check(key)?;
-            sunset.check_signed(key.as_str(), Some(call))?;
+            sunset.check_signed(key.as_str(), Some(call), || false)?;
         }
         self.rates
             .pass(verified.credential().consumer(), &mut facts.quota)?;

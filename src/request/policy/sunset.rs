@@ -83,22 +83,27 @@ impl Sunset {
         }
     }
 
-    /// Rejects a signed call of a consumer that may no longer make it: a token call, or one to the API.
+    /// Rejects a signed call of a consumer that may no longer make it: a token call, or one to the API, which may be a grant
+    /// there.
     ///
     /// # Errors
-    /// [`PolicyRejection::GrantsEnded`] for a token call that leads to a new token, and [`PolicyRejection::SignaturesEnded`]
-    /// for a call to the API.
+    /// [`PolicyRejection::GrantsEnded`] for a call that leads to a new token, and [`PolicyRejection::SignaturesEnded`] for
+    /// another call to the API.
     pub fn check_signed(
         &self,
         consumer: &str,
         call: Option<TokenCall>,
+        may_be_grant: impl FnOnce() -> bool,
     ) -> Result<(), PolicyRejection> {
         match call {
             Some(call) if call.is_grant() => self.check_grant(consumer),
             None if !self.written.signatures && self.concerns(consumer) => {
                 Err(PolicyRejection::SignaturesEnded { page: self.page() })
             }
-            Some(_) | None => Ok(()),
+            Some(_) | None => match self.check_grant(consumer) {
+                Err(ended) if may_be_grant() => Err(ended),
+                _ => Ok(()),
+            },
         }
     }
 

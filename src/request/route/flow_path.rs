@@ -4,7 +4,11 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{base::network::http_fields, oauth::percent, request::parse::target};
+use crate::{
+    base::network::http_fields,
+    oauth::{Parameters, percent},
+    request::parse::target,
+};
 
 /// Why a text is not a [`FlowPath`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -65,22 +69,28 @@ impl FlowPath {
         self.path() == other.path() && !self.query.iter().any(differs)
     }
 
-    /// Whether a request is for it; `is_path`: whether the path that was sent is this one.
-    pub(super) fn matches_by(
-        &self,
-        target: &target::RequestTarget<'_>,
-        is_path: impl Fn(&[u8], &[u8]) -> bool,
-    ) -> bool {
+    pub(super) fn matches(&self, target: &target::RequestTarget<'_>) -> bool {
         let query = target.query.unwrap_or_default();
-        is_path(target.path, self.path().as_bytes())
+        target.path == self.path().as_bytes()
             && self.query.iter().all(|(name, value)| {
                 let sent = http_fields::parameter(query, name);
                 sent.is_ok_and(|sent| sent.as_deref() == Some(value))
             })
     }
 
-    pub(super) fn matches(&self, target: &target::RequestTarget<'_>) -> bool {
-        self.matches_by(target, |sent, path| sent == path)
+    /// Whether some API may take a request with these parameters for it: a parameter may be repeated, or in a form. `is_path`:
+    /// whether it may read the path that was sent as this one.
+    pub(super) fn may_match(
+        &self,
+        path: &[u8],
+        parameters: &Parameters,
+        is_path: impl Fn(&[u8], &[u8]) -> bool,
+    ) -> bool {
+        let is_sent = |(name, value): &(String, String)| {
+            let mut sent = parameters.find(name);
+            sent.any(|it| it.value.eq_ignore_ascii_case(value.as_bytes()))
+        };
+        self.query.iter().all(is_sent) && is_path(path, self.path().as_bytes())
     }
 }
 

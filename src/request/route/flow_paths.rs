@@ -88,22 +88,29 @@ impl FlowPaths {
     /// Whether a request is for the flow of the API, and is forwarded whatever its signature.
     pub fn is_api_path(&self, target: &target::RequestTarget<'_>) -> bool {
         let mut paths = self.of_api.iter();
-        paths.any(|(path, _)| path.matches(target))
-            && self.guarded_token_call(target, <[u8]>::eq).is_none()
+        paths.any(|(path, _)| path.matches(target)) && self.guarded_token_call(target).is_none()
     }
 
-    /// The token call of the API that a request is for, if such calls are verified here; `is_path`: whether the path that was
-    /// sent is that of the call.
-    pub fn guarded_token_call(
-        &self,
-        target: &target::RequestTarget<'_>,
-        is_path: fn(&[u8], &[u8]) -> bool,
-    ) -> Option<TokenCall> {
+    /// The token call of the API that a request is for, if such calls are verified here.
+    pub fn guarded_token_call(&self, target: &target::RequestTarget<'_>) -> Option<TokenCall> {
         let mut paths = self.of_api.iter().filter(|_| self.guards);
-        match paths.find(|(path, _)| path.matches_by(target, is_path))? {
+        match paths.find(|(path, _)| path.matches(target))? {
             (_, ServiceCall::Token(call)) => Some(*call),
             (_, ServiceCall::Page(_) | ServiceCall::JwkSet) => None,
         }
+    }
+
+    /// Whether an API that stays the provider may read a request with these parameters as one for a new token, whatever else
+    /// another API reads it as. `is_path`: whether it may read the path that was sent as another one.
+    pub fn may_be_grant(
+        &self,
+        path: &[u8],
+        parameters: &Parameters,
+        is_path: fn(&[u8], &[u8]) -> bool,
+    ) -> bool {
+        let is_grant = |call| matches!(call, ServiceCall::Token(call) if call.is_grant());
+        let mut paths = self.of_api.iter().filter(|_| self.guards);
+        paths.any(|(grant, call)| is_grant(*call) && grant.may_match(path, parameters, is_path))
     }
 
     /// Whether a request to this path can be a token call.

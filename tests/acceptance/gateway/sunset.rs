@@ -492,6 +492,8 @@ fn a_guard_lets_no_new_grant_through() {
             assert_eq!(answer.status, 403, "{enforcement}: {answer:?}");
             assert_eq!(answer.problem().as_deref(), Some("permission_denied"));
         }
+        let other_spelling = asks("/oauth/request_token.json");
+        explains(&proxy, &other_spelling, Some("grants_ended"));
         // The API may accept what is rejected here.
         let forger = Consumer::new(&caller.consumer.key, "another secret");
         for path in ["/oauth/request_token", "/oauth/access_token"] {
@@ -504,6 +506,57 @@ fn a_guard_lets_no_new_grant_through() {
             }
         }
         assert_eq!(api.count(), 0, "{enforcement}");
+        proxy.passes(Call::get("/a").of(&caller));
+    }
+}
+
+/// The query of a path can be written in other ways too.
+#[test]
+fn a_guard_knows_the_query_of_a_grant_in_every_way() {
+    let api = Upstream::start();
+    let config = "service.role = 'guard'\nservice.aliases = false\nsunset.new_grants = false\n\
+                  service.request_token_paths = ['/w/index.php?title=Special:OAuth/initiate']";
+    let proxy = Proxy::with(&api, config);
+    let caller = proxy.somebody();
+    let asks = |path: &str| {
+        let call = Call::post(path).by(&caller.consumer);
+        call.parameter("oauth_callback", CALLBACK)
+    };
+    for query in [
+        "title=Special:OAuth/initiate",
+        "title=Main&title=Special:OAuth/initiate",
+        "title=special:oauth/initiate",
+    ] {
+        let answer = proxy.send(asks(&format!("/w/index.php?{query}")));
+        assert_eq!(answer.status, 403, "{query}: {answer:?}");
+    }
+    let in_form = asks("/w/index.php").form("title=Special:OAuth/initiate");
+    assert_eq!(proxy.send(in_form).status, 403);
+    assert_eq!(api.count(), 0);
+    proxy.passes(asks("/w/index.php?title=Main"));
+}
+
+/// Nor where calls are only observed: those of which more than one API could make something else, too.
+#[test]
+fn an_observing_guard_lets_no_new_grant_through() {
+    let config =
+        "service.role = 'guard'\nsignature.enforcement = 'observe'\nsunset.new_grants = false";
+    let of_api = Token::new("of-the-api", "its-secret");
+    for operation in ["", "\n[[operation]]\npath = '/listed'"] {
+        let api = Upstream::start();
+        let proxy = Proxy::with(&api, &format!("{config}{operation}"));
+        let caller = proxy.somebody();
+        for path in [
+            "/oauth/access_token/",
+            "//oauth/access%5Ftoken",
+            // Also the authorization page, to an API that resolves dots.
+            "/oauth/access_token%3F/../authorize",
+        ] {
+            let call = Call::post(path).by(&caller.consumer).with(&of_api);
+            let answer = proxy.send(call.parameter("oauth_verifier", "v"));
+            assert_eq!(answer.status, 403, "{path}{operation}: {answer:?}");
+        }
+        assert_eq!(api.count(), 0, "{operation}");
         proxy.passes(Call::get("/a").of(&caller));
     }
 }
