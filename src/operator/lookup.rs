@@ -202,7 +202,7 @@ impl Lookup {
         self.failing.lock().clone()
     }
 
-    /// Asks for a key that no consumer has. Returns what is unwise about the self.
+    /// Asks for a key that no consumer has. Returns what is unwise about the application.
     ///
     /// # Errors
     /// [`LookupError::Fails`]
