@@ -43,8 +43,8 @@ pub(in crate::request::policy) fn without_extension(path: &[u8]) -> Option<&[u8]
 }
 
 /// The paths that a script in a path may read, as PHP reads `/app/index.php/members`: what follows the name of the script,
-/// also with what stands before it. A server looks for a script no further than at the first name of one.
-pub(in crate::request::policy) fn read_by_script(path: &[u8]) -> Option<[Vec<u8>; 2]> {
+/// also with what stands before it, and its own path. A server looks for a script no further than at the first name of one.
+pub(in crate::request::policy) fn read_by_script(path: &[u8]) -> Option<[Vec<u8>; 3]> {
     memchr::memchr(b'.', path)?;
     let mut start = 0;
     let end = memchr::memchr_iter(b'/', path).skip(1).find(|&end| {
@@ -52,8 +52,9 @@ pub(in crate::request::policy) fn read_by_script(path: &[u8]) -> Option<[Vec<u8>
         start = if is_first { start } else { end };
         is_first
     })?;
-    let after = &path[end..];
-    Some([after.to_vec(), [&path[..start], after].concat()])
+    let (own, after) = path.split_at(end);
+    let with_before = [&path[..start], after].concat();
+    Some([after.to_vec(), with_before, own.to_vec()])
 }
 
 /// These readings of a path, and those of a script in them.
@@ -131,13 +132,18 @@ mod tests {
 
     #[test]
     fn a_script_reads_what_follows_its_name() {
-        for (path, after, with_before) in [
-            ("/index.php/a/b", "/a/b", "/a/b"),
-            ("/x/Index.PHP/a/", "/a/", "/x/a/"),
-            ("/x/y/a.cgi/b.fcgi/c", "/b.fcgi/c", "/x/y/b.fcgi/c"),
-            ("/.php/a", "/a", "/a"),
+        for (path, after, with_before, own) in [
+            ("/index.php/a/b", "/a/b", "/a/b", "/index.php"),
+            ("/x/Index.PHP/a/", "/a/", "/x/a/", "/x/Index.PHP"),
+            (
+                "/x/y/a.cgi/b.fcgi/c",
+                "/b.fcgi/c",
+                "/x/y/b.fcgi/c",
+                "/x/y/a.cgi",
+            ),
+            ("/.php/a", "/a", "/a", "/.php"),
         ] {
-            let read = [after, with_before].map(|path| path.as_bytes().to_vec());
+            let read = [after, with_before, own].map(|path| path.as_bytes().to_vec());
             assert_eq!(read_by_script(path.as_bytes()), Some(read), "{path}");
         }
         for path in [
@@ -167,6 +173,7 @@ mod tests {
             assert!(may_be_read_as(path.as_bytes(), token_path), "{path}");
         }
         assert!(may_be_read_as(&[b'/'; 1 << 20], token_path));
+        assert!(may_be_read_as(b"/w/OAuth.php/x%2fy", b"/w/oauth.php"));
         for path in [
             "/",
             "/oauth/request_tokens",

@@ -133,6 +133,23 @@ fn the_most_specific_pattern_wins() {
 }
 
 #[test]
+fn a_script_gets_what_follows_its_name() {
+    let list = [("/{*rest}", None), ("/admin.php", Some("admin"))];
+    let list = list.map(|(path, permission)| OperationSettings {
+        permission: permission.map(|permission| permission.parse().unwrap()),
+        ..operation(path, &[])
+    });
+    let operations = prepared(list.to_vec(), Similar::Reject, Ambiguous::Reject);
+    for path in ["/admin.php/x", "/admin.php/", "/Admin.php/x/y"] {
+        let found = operations.find(path.as_bytes(), b"GET");
+        let is_rejected = matches!(&found, Found::Similar { resembled, .. } if resembled.rules.path.text == "/admin.php");
+        assert!(is_rejected, "{path}: {found:?}");
+    }
+    let found = operations.find(b"/other.php/x", b"GET");
+    assert!(matches!(found, Found::Operation(_)), "{found:?}");
+}
+
+#[test]
 fn a_parameter_may_stand_beside_all_that_is_left() {
     let list = words("/{*all} /{kind}/{id} /files/{*rest} /files/{id}/meta");
     let list = list.iter().map(|path| operation(path, &[])).collect();
