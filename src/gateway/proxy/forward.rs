@@ -1,6 +1,6 @@
 //! A permitted call: it is rewritten, sent, and its response goes on as it comes.
 
-use std::{mem, rc::Rc, time::Duration};
+use std::{mem, pin::pin, rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -94,7 +94,8 @@ pub(super) async fn send(
         response_timeout: response_timeout.unwrap_or(params.response_timeout),
         websocket: handshake.is_some(),
     };
-    let sent = exchange::send(pool, caller, record.stopwatch.last(), &head, &mut body).await;
+    let begun = record.stopwatch.last();
+    let sent = pin!(exchange::send(pool, caller, begun, &head, &mut body)).await;
     let took = record.stopwatch.lap();
     record.upstream = Some(took);
     let answered = sent?;

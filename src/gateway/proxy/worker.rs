@@ -1,8 +1,11 @@
 //! A worker and the steps of its requests: `answer` calls `serve`, which calls `admit`, and then `forward::respond`.
+//!
+//! A step is pinned before it is awaited: it is made where it stays then, and is not copied there.
 
 use std::{
     cell::RefCell,
     net::IpAddr,
+    pin::pin,
     rc::Rc,
     sync::{Arc, atomic::Ordering},
 };
@@ -141,10 +144,14 @@ impl Worker {
             true => head::is_last_hop(&mut parts.headers)?,
             false => false,
         };
-        match self.admit(current, parts, is_last, body, record).await? {
+        let step = pin!(self.admit(current, parts, is_last, body, record)).await?;
+        match step {
             Step::Responded(response) => Ok(response),
             Step::Forwarded(answered, url) => {
-                forward::respond(current, answered, url, parts, &caller, record).await
+                let responding = pin!(forward::respond(
+                    current, answered, url, parts, &caller, record
+                ));
+                responding.await
             }
         }
     }
@@ -196,10 +203,13 @@ impl Worker {
         let body = CallBody::Received(body);
         let mut call = begin(live, &received, api, &caller, body, collected, record)?;
         let handshake = handshake(&call)?;
-        let permit = decide(live, &mut call, &caller, &self.waiting, record).await?;
+        let permit = pin!(decide(live, &mut call, &caller, &self.waiting, record)).await?;
         note_sender(&permit, &caller, record)?;
-        let sent = forward::send(current, &mut call, permit, &caller, handshake, record).await;
-        Ok(Step::Forwarded(sent?, api.url))
+        let call = &mut call;
+        let sending = pin!(forward::send(
+            current, call, permit, &caller, handshake, record
+        ));
+        Ok(Step::Forwarded(sending.await?, api.url))
     }
 
     fn metrics(&self) -> &Metrics {
@@ -286,7 +296,7 @@ impl Handler for Worker {
         let is_trusted = current.live.origins.trusts(caller.peer);
         let (mut record, admitted) = self.begin(&current, &parts, caller, is_trusted);
         let outcome = match admitted {
-            Ok(()) => self.serve(&current, &mut parts, body, &mut record).await,
+            Ok(()) => pin!(self.serve(&current, &mut parts, body, &mut record)).await,
             Err(failure) => Err(failure),
         };
         let mut response = match outcome {

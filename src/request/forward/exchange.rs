@@ -61,7 +61,7 @@ pub async fn send(
 ) -> Result<Answered, ForwardError> {
     if let Some(lease) = pool.reuse(head.websocket, now) {
         let wait = Wait::new(&lease, caller, head.response_timeout, now);
-        match attempt(pool, lease, wait, head, body).await {
+        match pin!(attempt(pool, lease, wait, head, body)).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
             Err(NoResponse::Unwritten) => {}

@@ -241,8 +241,9 @@ pub(in crate::wire::server) async fn serve<H: Handler>(
         let is_old = request.version() == Version::HTTP_10;
         let handler = Rc::clone(&handler);
         // In a box of its own: hyper copies the future into a box of the connection, whose memory has left the processor's
-        // caches.
-        let answering = Box::pin(Rc::clone(&handler).answer(request));
+        // caches. The box is made first: `Box::pin` copies what it gets.
+        let answering = Box::write(Box::new_uninit(), Rc::clone(&handler).answer(request));
+        let answering = Box::into_pin(answering);
         async move {
             restored.map_err(|_| Gone)?;
             let mut response = answering.await?;
