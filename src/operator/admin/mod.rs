@@ -10,13 +10,15 @@ pub mod tokens;
 
 use std::{
     net::IpAddr,
+    pin::Pin,
     rc::Rc,
     sync::{Arc, OnceLock},
+    task::{Context, Poll},
 };
 
 use arc_swap::ArcSwapOption;
 use http::{Method, Request, Response, header};
-use tokio::task::spawn_local;
+use tokio::{runtime::Handle, task::spawn_local};
 
 use self::{
     console::Console,
@@ -300,6 +302,33 @@ fn is_api(path: &str) -> bool {
     path == "/v1" || path.starts_with("/v1/")
 }
 
+/// Work that goes on when the caller has gone: a change that was made must not lack its audit record.
+struct Completed(Option<Pin<Box<dyn Future<Output = OwnResponse>>>>);
+
+impl Future for Completed {
+    type Output = OwnResponse;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<OwnResponse> {
+        let Some(work) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        let polled = work.as_mut().poll(context);
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl Drop for Completed {
+    fn drop(&mut self) {
+        // The runtime is gone when the process ends.
+        if let Some(work) = self.0.take().filter(|_| Handle::try_current().is_ok()) {
+            spawn_local(async move { drop(work.await) });
+        }
+    }
+}
+
 impl Handler for Admin {
     fn limits(&self) -> Rc<Limits> {
         Rc::new(Limits::SMALL)
@@ -346,8 +375,7 @@ impl Handler for Admin {
         };
         let answer = match method {
             Method::GET | Method::HEAD => page.await,
-            // It goes on when the caller has gone: a change that was made must not lack its audit record.
-            _ => spawn_local(page).await.map_err(|_| Gone)?,
+            _ => Completed(Some(Box::pin(page))).await,
         };
         Ok(answer.into_response(&method))
     }
