@@ -302,7 +302,8 @@ fn is_api(path: &str) -> bool {
     path == "/v1" || path.starts_with("/v1/")
 }
 
-/// Work that goes on when the caller has gone: a change that was made must not lack its audit record.
+/// Work that goes on when the caller has gone: a change that was made must not lack its audit record. It is no task before:
+/// a form that is sent in part would keep its place from others for longer.
 struct Completed(Option<Pin<Box<dyn Future<Output = OwnResponse>>>>);
 
 impl Future for Completed {
