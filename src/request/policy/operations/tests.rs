@@ -36,9 +36,9 @@ fn operation(path: &str, methods: &[&str]) -> OperationSettings {
 
 impl PathSettings {
     /// Nothing is data, and no path is taken for another.
-    pub(crate) const STRICT: Self = Self::of(Similar::Reject, Ambiguous::Reject);
+    pub(crate) const STRICT: Self = Self::with(Similar::Reject, Ambiguous::Reject);
 
-    const fn of(similar: Similar, ambiguous: Ambiguous) -> Self {
+    const fn with(similar: Similar, ambiguous: Ambiguous) -> Self {
         Self {
             similar,
             encoded: ambiguous,
@@ -49,7 +49,7 @@ impl PathSettings {
 }
 
 fn prepared(list: Vec<OperationSettings>, similar: Similar, ambiguous: Ambiguous) -> Operations {
-    let paths = PathSettings::of(similar, ambiguous);
+    let paths = PathSettings::with(similar, ambiguous);
     Operations::new(list, Access::NOBODY, true, paths)
 }
 

@@ -280,9 +280,9 @@ impl ConsoleRequest<'_> {
                 "Consumers whose calls are rejected all the same, such as token calls, or would have been more than 24 h ago, in this process"
             }
         };
-        let of_observed = "Who sent them, and what to tell them";
+        let for_observed = "Who sent them, and what to tell them";
         let mut tables = vec![
-            (of_observed, period.calls(), observed),
+            (for_observed, period.calls(), observed),
             (of_rejected, "#calls", rejected),
         ];
         tables.retain(|(.., rows)| !rows.is_empty());
